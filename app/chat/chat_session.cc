@@ -97,28 +97,44 @@ std::string UnknownSettingText(const std::string& name) {
 ChatSession::ChatSession(LoadedModel model, Settings settings, ChatStore* store, std::optional<PresetPrompt> preset)
     : model_(std::move(model)),
       settings_(std::move(settings)),
-      params_(model_.sampling_params),
       store_(store),
       tree_(store),
-      model_digest_(ModelDigest(model_.location, *model_.renderer)),
-      prompt_builder_(*model_.renderer, *model_.tokenizer, StopIds(model_), model_digest_),
-      system_(settings_.Text("system").value_or("")),
+      own_system_(settings_.Text("system").value_or("")),
+      system_(own_system_),
       preset_(std::move(preset)) {
-  params_.output_kind = RequestOutputKind::kDelta;
   display_.markdown = settings_.Switch("markdown");
   display_.wrap_columns = static_cast<int>(std::clamp<int64_t>(settings_.Integer("wrap").value_or(0), 0, 10000));
   display_.stats_line = settings_.Switch("stats-line") && !settings_.Switch("stats");
+  UseModel();
+}
+
+ChatSession::~ChatSession() {
+  try {
+    if (!tree_.StoreAll()) PrintWarning("the end of the conversation is not stored: " + tree_.last_error());
+  } catch (const std::exception& error) {
+    PrintWarning(std::string("the end of the conversation is not stored: ") + error.what());
+  }
+}
+
+void ChatSession::UseModel() {
+  params_ = model_.sampling_params;
+  params_.output_kind = RequestOutputKind::kDelta;
+  model_digest_ = ModelDigest(model_.location, *model_.renderer);
+  prompt_builder_.emplace(*model_.renderer, *model_.tokenizer, StopIds(model_), model_digest_);
+  warned_about_rewriting_ = false;
 }
 
 void ChatSession::Begin() {
   tree_.Begin();
+  system_ = own_system_;
   undone_.clear();
   next_parent_.reset();
 }
 
 void ChatSession::BeginWithSystem(const std::string& text) {
-  system_ = text;
   Begin();
+  own_system_ = text;
+  system_ = text;
 }
 
 ChatTree::OpenResult ChatSession::Open(int64_t chat) {
@@ -131,10 +147,14 @@ ChatTree::OpenResult ChatSession::Open(int64_t chat) {
   return result;
 }
 
-void ChatSession::Fork() {
+void ChatSession::Fork(const std::string& title) {
   std::vector<StoredMessage> copies;
   for (const StoredMessage* message : tree_.PathTo(tree_.current_id())) copies.push_back(*message);
+  const std::string new_title = title.empty() ? tree_.title() : title;
+  const std::string system = system_;
   Begin();
+  system_ = system;
+  if (!new_title.empty()) tree_.SetTitle(new_title);
   std::map<int64_t, int64_t> new_ids = {{0, 0}};
   for (StoredMessage& copy : copies) {
     const int64_t old_id = copy.id;
@@ -142,7 +162,13 @@ void ChatSession::Fork() {
     copy.context_first = new_ids[copy.context_first];
     new_ids[old_id] = tree_.Add(std::move(copy));
   }
-  PrintStoreError();
+  PrintStoreNotice();
+}
+
+bool ChatSession::Delete() {
+  const bool is_erased = tree_.Delete();
+  Begin();
+  return is_erased;
 }
 
 int64_t ChatSession::ParentOfNextQuestion() const {
@@ -168,7 +194,7 @@ int64_t ChatSession::Undo(int64_t num_turns) {
   undone_.push_back(before);
   next_parent_.reset();
   tree_.MoveTo(id);
-  PrintStoreError();
+  PrintStoreNotice();
   return done;
 }
 
@@ -177,7 +203,7 @@ bool ChatSession::Redo() {
   tree_.MoveTo(undone_.back());
   undone_.pop_back();
   next_parent_.reset();
-  PrintStoreError();
+  PrintStoreNotice();
   return true;
 }
 
@@ -194,6 +220,17 @@ std::optional<std::string> ChatSession::Edit(int64_t n) {
   return std::nullopt;
 }
 
+std::optional<std::string> ChatSession::GoTo(int64_t id) {
+  const StoredMessage& message = *tree_.Find(id);
+  undone_.clear();
+  next_parent_.reset();
+  tree_.MoveTo(id);
+  PrintStoreNotice();
+  if (message.role != ChatRole::kUser) return std::nullopt;
+  next_parent_ = message.parent;
+  return message.text;
+}
+
 bool ChatSession::MoveToSibling(int direction) {
   for (const StoredMessage* message = tree_.current(); message != nullptr; message = tree_.Find(message->parent)) {
     const std::vector<int64_t> siblings = tree_.ChildrenOf(message->parent);
@@ -202,7 +239,7 @@ bool ChatSession::MoveToSibling(int direction) {
       undone_.clear();
       next_parent_.reset();
       tree_.MoveTo(tree_.NewestLeafBelow(siblings[static_cast<size_t>(at)]));
-      PrintStoreError();
+      PrintStoreNotice();
       return true;
     }
     if (message->role == ChatRole::kUser) break;
@@ -308,8 +345,8 @@ std::optional<BuiltPrompt> ChatSession::BuildPrompt(int64_t parent, const std::s
     path.push_back(&system);
   }
   try {
-    BuiltPrompt prompt = prompt_builder_.Build(path, tree_.TokenIdsUpTo(parent), message,
-                                               max_model_len - AnswerReserve(max_model_len), context_shift());
+    BuiltPrompt prompt = prompt_builder_->Build(path, tree_.TokenIdsUpTo(parent), message,
+                                                max_model_len - AnswerReserve(max_model_len), context_shift());
     if (!prompt.token_ids.empty()) return prompt;
     const std::string context = "the context of " + std::to_string(max_model_len) + " tokens";
     if (prompt.num_tokens_needed > 0) {
@@ -321,7 +358,8 @@ std::optional<BuiltPrompt> ChatSession::BuildPrompt(int64_t parent, const std::s
           "turns; --max-model-len sets the size of the context, up to the model's limit");
     } else {
       const size_t num_tokens = model_.tokenizer->Encode(message, /*add_special_tokens=*/false).size();
-      PrintError("the message of " + std::to_string(num_tokens) + " tokens does not fit in " + context + ", which also holds the system message and the answer",
+      PrintError("the message of " + std::to_string(num_tokens) + " tokens does not fit in " + context +
+                     ", which also holds the system message and the answer",
                  "--max-model-len sets the size of the context, up to the model's limit");
     }
   } catch (const tokenizer::ChatTemplateError& error) {
@@ -354,18 +392,20 @@ void ChatSession::PrintPromptNotes(const BuiltPrompt& prompt) {
 }
 
 void ChatSession::SendUserMessage(const std::string& message) {
+  was_answered_ = false;
   const std::string prompt = WithPreset(message);
   const bool is_first = tree_.empty();
-  Ask(prompt, params_, model_.sampling_values);
+  const std::optional<int64_t> question = AddQuestion(prompt);
+  if (!question) return;
+  AnswerQuestion(*question, params_, model_.sampling_values);
   // Otherwise all conversations of a preset would have the beginning of its prompt as their title.
-  if (is_first && !tree_.empty() && prompt != message) SetTitle(FirstLine(message, 80));
+  if (is_first && prompt != message) SetTitle(FirstLine(message, 80));
 }
 
-void ChatSession::Ask(const std::string& message, const SamplingParams& params,
-                      const std::vector<SamplingValue>& values) {
+std::optional<int64_t> ChatSession::AddQuestion(const std::string& message) {
   int64_t parent = ParentOfNextQuestion();
   const std::optional<BuiltPrompt> prompt = BuildPrompt(parent, message);
-  if (!prompt) return;
+  if (!prompt) return std::nullopt;
   next_parent_.reset();
   undone_.clear();
   PrintPromptNotes(*prompt);
@@ -386,36 +426,53 @@ void ChatSession::Ask(const std::string& message, const SamplingParams& params,
   question.model = model_.location.short_name();
   question.model_digest = model_digest_;
   const int64_t id = tree_.Add(std::move(question));
-  PrintStoreError();
-  AnswerQuestion(id, params, values);
+  tree_.SetDraft("");
+  PrintStoreNotice();
+  return id;
 }
 
-void ChatSession::Regenerate(const std::vector<SettingChange>& changes) {
+const StoredMessage& ChatSession::CurrentQuestion() const {
   const StoredMessage* question = tree_.current();
   while (question != nullptr && question->role == ChatRole::kAssistant) question = tree_.Find(question->parent);
   if (question == nullptr || question->role != ChatRole::kUser) throw ConfigError("there is no question to answer");
+  return *question;
+}
+
+SamplingDefaults ChatSession::DefaultsOfAnotherAnswer(const StoredMessage& question,
+                                                      const std::vector<SettingChange>& changes) const {
   SamplingDefaults sampling = CheckedDefaults(Changed(changes));
   const bool sets_seed = std::any_of(changes.begin(), changes.end(), [](const auto& c) { return c.first == "seed"; });
   // With the seed of the first answer the answer would be the same. The others get the seeds of a request with n > 1.
-  if (sampling.params.seed && !sets_seed) *sampling.params.seed += tree_.ChildrenOf(question->id).size();
+  if (sampling.params.seed && !sets_seed) *sampling.params.seed += tree_.ChildrenOf(question.id).size();
+  return sampling;
+}
+
+std::optional<int64_t> ChatSession::AskableQuestion(const StoredMessage& question) {
   next_parent_.reset();
   undone_.clear();
   const int64_t max_model_len = model_.engine->max_model_len();
-  const auto num_tokens_of_prompt = static_cast<int64_t>(tree_.TokenIdsUpTo(question->id).size());
-  if (question->token_ids.empty() || question->model_digest != model_digest_ ||
-      question->template_variables != model_.renderer->variables() ||
-      num_tokens_of_prompt > max_model_len - AnswerReserve(max_model_len)) {
-    // The stored prompt is for another model or a larger context: ask the question again as a sibling.
-    const std::string text = question->text;
-    next_parent_ = question->parent;
-    Ask(text, sampling.params, sampling.values);
-    next_parent_.reset();  // also if the question was not asked, because it does not fit
-    return;
+  const auto num_tokens_of_prompt = static_cast<int64_t>(tree_.TokenIdsUpTo(question.id).size());
+  if (!question.token_ids.empty() && question.model_digest == model_digest_ &&
+      question.template_variables == model_.renderer->variables() &&
+      num_tokens_of_prompt <= max_model_len - AnswerReserve(max_model_len)) {
+    return question.id;
   }
-  AnswerQuestion(question->id, std::move(sampling.params), sampling.values);
+  const std::string text = question.text;
+  next_parent_ = question.parent;
+  const std::optional<int64_t> sibling = AddQuestion(text);
+  next_parent_.reset();  // also if the question was not asked, because it does not fit
+  return sibling;
 }
 
-void ChatSession::AnswerQuestion(int64_t question, SamplingParams params, const std::vector<SamplingValue>& values) {
+void ChatSession::Regenerate(const std::vector<SettingChange>& changes) {
+  const StoredMessage& question = CurrentQuestion();
+  SamplingDefaults sampling = DefaultsOfAnotherAnswer(question, changes);
+  const std::optional<int64_t> id = AskableQuestion(question);
+  if (id) AnswerQuestion(*id, std::move(sampling.params), sampling.values);
+}
+
+StoredMessage ChatSession::NewAnswer(int64_t question, SamplingParams& params,
+                                     const std::vector<SamplingValue>& values) const {
   // The engine would derive the same seed. It is set here so that it can be stored.
   if (!params.seed) params.seed = DeriveSeed(model_.engine->config().seed, NextRequestId());
   StoredMessage answer;
@@ -425,6 +482,11 @@ void ChatSession::AnswerQuestion(int64_t question, SamplingParams params, const 
   answer.model = model_.location.short_name();
   answer.model_digest = model_digest_;
   answer.sampling_params = ParamsJson(values, params);
+  return answer;
+}
+
+void ChatSession::AnswerQuestion(int64_t question, SamplingParams params, const std::vector<SamplingValue>& values) {
+  StoredMessage answer = NewAnswer(question, params, values);
   RunRequest(std::move(answer), params);
 }
 
@@ -510,6 +572,7 @@ void ChatSession::RunRequest(StoredMessage message, const SamplingParams& params
     } else {
       tree_.Update(message);
     }
+    was_answered_ = true;
   };
   auto stored_at = std::chrono::steady_clock::time_point::min();
   const auto on_progress = [&] {
@@ -543,20 +606,20 @@ void ChatSession::RunRequest(StoredMessage message, const SamplingParams& params
   } catch (...) {
     // The answer may have ended before the exception: writing its last part to standard output can fail.
     finish(answer.finish_reason == FinishReason::kNone ? FinishReason::kAbort : answer.finish_reason);
-    PrintStoreError();
+    PrintStoreNotice();
     throw;
   }
   finish(answer.finish_reason);
-  PrintStoreError();
+  PrintStoreNotice();
   if (answer.finish_reason == FinishReason::kAbort && !answer.token_ids.empty()) {
-    PrintStatus("[interrupted; /continue resumes it]");
+    PrintStatus("[interrupted; " + ContinueHint() + "]");
   }
   if (answer.finish_reason == FinishReason::kLength) {
     const bool is_context_full =
         !params.max_tokens || num_prompt_tokens + static_cast<int64_t>(answer.token_ids.size()) >= max_model_len;
     PrintStatus(is_context_full
                     ? "[cut off: the context of " + std::to_string(max_model_len) + " tokens is full; /new starts over]"
-                    : "[cut off after " + std::to_string(*params.max_tokens) + " tokens; /continue resumes it]");
+                    : "[cut off after " + std::to_string(*params.max_tokens) + " tokens; " + ContinueHint() + "]");
   }
   PrintStatsLine();
 }
@@ -566,16 +629,23 @@ void ChatSession::PrintStatsLine() const {
   PrintDimStatus(ShortStatsText(last_stats_, num_tokens(), model_.engine->max_model_len()));
 }
 
-void ChatSession::SetTitle(const std::string& title) {
-  tree_.SetTitle(title);
-  PrintStoreError();
+std::string ChatSession::ContinueHint() const {
+  return settings_.command == Command::kRun ? "/continue in vllmcli chat -c resumes it" : "/continue resumes it";
 }
 
-void ChatSession::PrintStoreError() {
-  const std::string error = tree_.TakeError();
-  if (error.empty()) return;
-  store_ = nullptr;
-  PrintWarning("this conversation is no longer stored: " + error);
+void ChatSession::SetTitle(const std::string& title) {
+  tree_.SetTitle(title);
+  PrintStoreNotice();
+}
+
+void ChatSession::SetDraft(const std::string& draft) {
+  tree_.SetDraft(draft);
+  PrintStoreNotice();
+}
+
+void ChatSession::PrintStoreNotice() {
+  const std::string notice = tree_.TakeNotice();
+  if (!notice.empty()) PrintWarning(notice);
 }
 
 }  // namespace vllm::app

@@ -44,6 +44,10 @@ class ChatSession {
   // `model` has a renderer and a tokenizer.
   ChatSession(LoadedModel model, Settings settings, ChatStore* store,
               std::optional<PresetPrompt> preset = std::nullopt);
+  // Warns if the end of the conversation cannot be stored.
+  ~ChatSession();
+  ChatSession(const ChatSession&) = delete;
+  ChatSession& operator=(const ChatSession&) = delete;
 
   // Sends the message, through the preset's prompt if that takes it, and streams the answer to standard output. Ctrl-C
   // ends the answer and keeps the part that was generated; while the message is tokenized, Ctrl-C discards the message.
@@ -54,19 +58,36 @@ class ChatSession {
   // ConfigError, and like SendUserMessage.
   void Regenerate(const std::vector<SettingChange>& changes);
 
+  // Generates `num_answers` more answers to the current question at once, as branches. Their seeds are consecutive; if
+  // the settings have a seed, they are those that as many calls of Regenerate would use. Returns the number of the
+  // first of them among the versions of the answer, or 0 if there are none. The first one becomes the current message.
+  // Throws like Regenerate.
+  int64_t AnswerSeveralTimes(int64_t num_answers, const std::vector<SettingChange>& changes);
+  static constexpr int64_t kMaxAnswersAtOnce = 16;
+
+  // Returns the answers to the current question, oldest first, and makes the one with this number (1: the oldest) the
+  // current one. Returns false if there is none.
+  std::vector<const StoredMessage*> Answers() const;
+  bool PickAnswer(int64_t number);
+
   // Continues an answer that was cut off by Ctrl-C or its length, with the parameters that it had, after its last
   // token. The tokens are those of an uninterrupted answer. Throws ConfigError if the current message is no such
   // answer.
   void Continue();
 
-  // Begins a new conversation and keeps the system message. The old one stays stored.
+  // Begins a new conversation with the system message of the settings or of the last BeginWithSystem. The old one stays
+  // stored. Throws StoreError if its end cannot be stored (ChatTree::Begin).
   void Begin();
   // Begins a new conversation with another system message, which may be empty.
   void BeginWithSystem(const std::string& text);
   // Continues a stored conversation. Throws StoreError.
   ChatTree::OpenResult Open(int64_t chat);
-  // Copies the messages up to the current one to a new conversation and continues there.
-  void Fork();
+  // Copies the messages up to the current one to a new conversation and continues there. An empty `title` means that of
+  // the original.
+  void Fork(const std::string& title);
+  // Deletes the conversation and begins a new one. Returns false if other processes keep deleted text in the database's
+  // write-ahead log. Throws StoreError.
+  bool Delete();
 
   // Goes back by `num_turns` questions. Returns the number of turns taken back.
   int64_t Undo(int64_t num_turns);
@@ -75,6 +96,9 @@ class ChatSession {
   // Makes the next message another version of the n-th last question (1: the last one), and returns that question's
   // text, or nullopt if there is none.
   std::optional<std::string> Edit(int64_t n);
+  // Goes to this message, which is in the tree. If it is a question, makes the next message another version of it and
+  // returns its text.
+  std::optional<std::string> GoTo(int64_t id);
   // Goes to the next (+1) or previous (-1) sibling of the current answer or, if there is none, of its question, and
   // there to the last message of the newest branch. Returns false if there is no such sibling.
   bool MoveToSibling(int direction);
@@ -84,6 +108,13 @@ class ChatSession {
   // ResourceError.
   void UsePreset(const std::string& name, const std::vector<std::string>& assignments);
   const std::optional<PresetPrompt>& preset() const { return preset_; }
+
+  // Replaces the model. All settings that the user has set stay, and the conversation continues. First checks the files
+  // of the new model other than its weights, then ends the engine, so that the new model has the memory of the old one.
+  // If the weights cannot be loaded, loads the old model again. Throws ConfigError, ModelError, ResourceError,
+  // TokenizerError and ChatTemplateError with the old model in place. Throws EngineDeadError if the old model cannot be
+  // loaded again.
+  void SwitchModel(const std::string& name);
 
   // Changes a sampling setting or context-shift for the following messages. Throws ConfigError if no setting is called
   // `name` or if `value` is invalid.
@@ -99,11 +130,15 @@ class ChatSession {
 
   const ChatTree& tree() const { return tree_; }
   void SetTitle(const std::string& title);
+  // Stores a message that was typed but not sent, until the next message.
+  void SetDraft(const std::string& draft);
   ChatStore* store() const { return store_; }
   const std::string& system() const { return system_; }
   const Settings& settings() const { return settings_; }
   const LoadedModel& model() const { return model_; }
   const RequestStats& last_stats() const { return last_stats_; }
+  // Returns true if the last SendUserMessage got an answer of at least one token.
+  bool last_message_was_answered() const { return was_answered_; }
   ContextShift context_shift() const;
   // Returns the number of questions up to the current message, and how many of the oldest of them are not in the prompt
   // of the last one.
@@ -124,8 +159,18 @@ class ChatSession {
   // Returns the prompt of a question, or nullopt after printing why there is none.
   std::optional<BuiltPrompt> BuildPrompt(int64_t parent, const std::string& message) const;
   void PrintPromptNotes(const BuiltPrompt& prompt);
-  // Adds a question to the tree and answers it. `values` describe the parameters.
-  void Ask(const std::string& message, const SamplingParams& params, const std::vector<SamplingValue>& values);
+  // Adds a question to the tree and returns its id, or nullopt after printing why it cannot be asked.
+  std::optional<int64_t> AddQuestion(const std::string& message);
+  // Returns the question that the current message is or answers. Throws ConfigError if there is none.
+  const StoredMessage& CurrentQuestion() const;
+  // Returns the id of a question with a prompt for this model: `question`, or a new sibling of it if its stored prompt
+  // is for another model or a larger context. Returns nullopt after printing why it cannot be asked.
+  std::optional<int64_t> AskableQuestion(const StoredMessage& question);
+  // Returns the parameters of another answer to `question`.
+  SamplingDefaults DefaultsOfAnotherAnswer(const StoredMessage& question,
+                                           const std::vector<SettingChange>& changes) const;
+  // Returns an answer without text. Sets the seed in `params` if it has none. `values` describe the parameters.
+  StoredMessage NewAnswer(int64_t question, SamplingParams& params, const std::vector<SamplingValue>& values) const;
   // Answers a question. `values` describe the parameters.
   void AnswerQuestion(int64_t question, SamplingParams params, const std::vector<SamplingValue>& values);
   // Runs the request for `answer`, whose parent is the question, after its tokens so far. Adds the answer to the tree
@@ -133,7 +178,10 @@ class ChatSession {
   void RunRequest(StoredMessage answer, const SamplingParams& params);
   ShowThinking show_thinking() const;
   std::string NextRequestId() const { return "chat-" + std::to_string(num_requests_); }
-  void PrintStoreError();
+  void PrintStoreNotice();
+  std::string ContinueHint() const;
+  // Sets what depends on the model.
+  void UseModel();
   void PrintStatsLine() const;
 
   LoadedModel model_;
@@ -141,9 +189,10 @@ class ChatSession {
   SamplingParams params_;
   ChatStore* store_;
   ChatTree tree_;
-  uint64_t model_digest_;
-  PromptBuilder prompt_builder_;
-  std::string system_;
+  uint64_t model_digest_ = 0;
+  std::optional<PromptBuilder> prompt_builder_;
+  std::string own_system_;              // of new conversations
+  std::string system_;                  // of the current conversation
   std::vector<int64_t> undone_;         // messages that Redo goes to, the next one last
   std::optional<int64_t> next_parent_;  // set by Edit
   bool edits_whole_prompt_ = false;     // the draft of the last Edit was not made by the preset
@@ -152,6 +201,7 @@ class ChatSession {
   ChatDisplay display_;
   int64_t num_requests_ = 0;
   bool warned_about_rewriting_ = false;
+  bool was_answered_ = false;
 };
 
 }  // namespace vllm::app

@@ -93,8 +93,8 @@ SlashResult ResumeCommand(const std::string& arguments, ChatSession& session) {
     PrintNote(chats.empty() ? "[no stored conversations]" : "/resume NUMBER or /resume TEXT continues one.");
     return {};
   }
-  ResumeChat(arguments, session);
-  return {};
+  if (!ResumeChat(arguments, session) || session.tree().draft().empty()) return {};
+  return {.quits = false, .draft = session.tree().draft()};
 }
 
 SlashResult UndoCommand(const std::string& arguments, ChatSession& session) {
@@ -119,15 +119,16 @@ SlashResult RedoCommand(const std::string&, ChatSession& session) {
   return {};
 }
 
-SlashResult RegenerateCommand(const std::string& arguments, ChatSession& session) {
+std::optional<std::vector<SettingChange>> ParseChanges(const std::string& command,
+                                                       const std::vector<std::string>& words) {
   std::vector<SettingChange> changes;
-  const std::vector<std::string> words = SplitWords(arguments);
   for (size_t i = 0; i < words.size(); ++i) {
     const size_t dashes = words[i].find_first_not_of('-');
     const size_t equals = words[i].find('=');
     if (dashes == std::string::npos || (equals == std::string::npos && i + 1 == words.size())) {
-      PrintError("/regen " + words[i] + ": no value; for example, /regen temperature=0.2 or /regen --seed 5");
-      return {};
+      PrintError(command + " " + words[i] + ": no value; for example, " + command + " temperature=0.2 or " + command +
+                 " --seed 5");
+      return std::nullopt;
     }
     if (equals != std::string::npos) {
       changes.emplace_back(words[i].substr(dashes, equals - dashes), words[i].substr(equals + 1));
@@ -136,7 +137,12 @@ SlashResult RegenerateCommand(const std::string& arguments, ChatSession& session
       ++i;
     }
   }
-  session.Regenerate(changes);
+  return changes;
+}
+
+SlashResult RegenerateCommand(const std::string& arguments, ChatSession& session) {
+  const auto changes = ParseChanges("/regen", SplitWords(arguments));
+  if (changes) session.Regenerate(*changes);
   return {};
 }
 
@@ -160,12 +166,12 @@ SlashResult EditCommand(const std::string& arguments, ChatSession& session) {
 SlashResult NextCommand(const std::string&, ChatSession& session) { return Move(session, 1); }
 SlashResult PreviousCommand(const std::string&, ChatSession& session) { return Move(session, -1); }
 
-SlashResult ForkCommand(const std::string&, ChatSession& session) {
+SlashResult ForkCommand(const std::string& arguments, ChatSession& session) {
   if (session.tree().empty()) {
     PrintNote("[the conversation is empty]");
     return {};
   }
-  session.Fork();
+  session.Fork(arguments);
   const int64_t id = session.tree().chat_id();
   PrintNote(id == 0 ? "[copied]" : "[copied to conversation " + std::to_string(id) + "]");
   return {};
@@ -205,7 +211,7 @@ SlashResult ExportCommand(const std::string& arguments, ChatSession& session) {
   return {};
 }
 
-bool ResumeChat(const std::string& text, ChatSession& session) {
+bool OpenChat(const std::string& text, ChatSession& session) {
   ChatStore& store = *session.store();
   int64_t id = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
@@ -233,6 +239,11 @@ bool ResumeChat(const std::string& text, ChatSession& session) {
     case ChatTree::OpenResult::kOpened:
       break;
   }
+  return true;
+}
+
+bool ResumeChat(const std::string& text, ChatSession& session) {
+  if (!OpenChat(text, session)) return false;
   PrintConversation(session);
   return true;
 }

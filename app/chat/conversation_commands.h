@@ -3,7 +3,9 @@
 // EngineDeadError. The functions keep no state; main thread.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "app/chat/chat_session.h"
 #include "app/chat/slash_result.h"
@@ -24,9 +26,15 @@ SlashResult TitleCommand(const std::string& arguments, ChatSession& session);
 SlashResult SearchCommand(const std::string& arguments, ChatSession& session);
 SlashResult ExportCommand(const std::string& arguments, ChatSession& session);
 
-// Continues a stored conversation: the one with this number, else the only one whose title contains `text`; if `text`
-// is empty, the newest. Prints its last messages, or an error. Returns false if no conversation was opened.
+// Opens a stored conversation: the one with this number, else the only one whose title contains `text`; if `text` is
+// empty, the newest. Prints an error and returns false if no conversation was opened.
+bool OpenChat(const std::string& text, ChatSession& session);
+// Like OpenChat, and prints the conversation's last messages.
 bool ResumeChat(const std::string& text, ChatSession& session);
+
+// Parses settings such as {"temperature=0.2", "--seed", "5"}. Returns nullopt after printing an error of `command`.
+std::optional<std::vector<SettingChange>> ParseChanges(const std::string& command,
+                                                       const std::vector<std::string>& words);
 
 // Prints the last messages up to the current one.
 void PrintConversation(const ChatSession& session);

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "app/chat/answer_commands.h"
 #include "app/chat/chat_input.h"
 #include "app/chat/conversation_commands.h"
 #include "app/chat/display_commands.h"
@@ -65,16 +66,24 @@ constexpr auto kSlashCommands = std::to_array<SlashCommand>({
     {"/redo", "", "", "reverse the last /undo, if the conversation has not changed since", RedoCommand},
     {"/regen", "/retry /regenerate", "[NAME=VALUE...]",
      "answer the last question again; NAME=VALUE changes a setting for this answer", RegenerateCommand},
+    {"/answers", "", "[N [NAME=VALUE...]]", "generate N more answers to the last question at once; without N, list all",
+     AnswersCommand},
+    {"/pick", "", "N", "continue with answer N of /answers", PickCommand},
     {"/continue", "", "", "resume the last answer if it was interrupted or reached max-tokens", ContinueCommand},
     {"/edit", "", "[N]", "change the last question, or the N-th from the end, in a new branch", EditCommand},
     {"/next", "", "", "go to the next version of this answer or question", NextCommand},
     {"/prev", "", "", "go to the previous version", PreviousCommand},
-    {"/fork", "", "", "copy the current branch to a new conversation and continue there", ForkCommand},
-    {"/title", "", "[TEXT]", "set the title of this conversation; without TEXT, show it", TitleCommand},
+    {"/fork", "", "[TITLE]", "copy the current branch to a new conversation and continue there", ForkCommand},
+    {"/delete", "", "[yes]", "delete this conversation; without yes, only say what would be deleted", DeleteCommand},
+    {"/copy", "", "[K]", "copy the last answer, or its K-th code block, to the clipboard", CopyCommand},
+    {"/save-code", "", "K FILE", "write the K-th code block of the last answer to a new file", SaveCodeCommand},
+    {"/title", "/rename", "[TEXT]", "set the title of this conversation; without TEXT, show it", TitleCommand},
     {"/search", "", "TEXT", "search all stored conversations", SearchCommand},
     {"/export", "", "FILE", "write the current branch to a new .md or .html file, or all branches to a new .json file",
      ExportCommand},
     {"/file", "", "PATH", "put a text file into the next message, as @PATH in a message does", FileCommand},
+    {"/model", "", "[NAME]", "switch to another model in this conversation; without NAME, list the installed ones",
+     ModelCommand},
     {"/system", "", "[TEXT]", "set the system message and begin a new conversation; without TEXT, show it",
      SystemCommand},
     {"/preset", "", "[NAME [VARIABLE=VALUE...]]",

@@ -167,7 +167,7 @@ StoredChat ExportedChat(const Json& json) {
 // A conversation of llm's logs.db: rows of responses in the order of their times.
 std::vector<StoredChat> LlmChats(const std::string& path) {
   const std::unique_ptr<char, decltype(&std::free)> real(realpath(path.c_str(), nullptr), &std::free);
-  Database database(real == nullptr ? path : real.get(), /*read_only=*/true, /*busy_timeout_ms=*/5000);
+  Database database(real == nullptr ? path : real.get(), Database::Mode::kRead, /*busy_timeout_ms=*/5000);
   if (database.QueryInt("SELECT count(*) FROM sqlite_schema WHERE name IN ('conversations', 'responses')") != 2) {
     throw ConfigError("import " + Escape(path) + ": a database without the tables conversations and responses of llm");
   }

@@ -46,6 +46,7 @@ ALTER TABLE messages ADD COLUMN num_thinking_ids INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE messages ADD COLUMN thinking_ms INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE messages ADD COLUMN template_variables TEXT NOT NULL DEFAULT '';
 )sql",
+    "ALTER TABLE chats ADD COLUMN draft TEXT NOT NULL DEFAULT ''",
 }};
 
 int64_t VersionOf(Database& database) {

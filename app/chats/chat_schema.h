@@ -1,6 +1,7 @@
 // The schema of the chats database: creates it, and migrates files of older versions. Called by ChatStore; main thread.
 //
-//   chats     a conversation: id, title (empty: the beginning of the first question), times, the current message
+//   chats     a conversation: id, title (empty: the beginning of the first question), times, the current message,
+//             a message that was typed but not sent when a signal ended the chat
 //   messages  see stored_message.h
 //   message_tokens  the token ids of each message as 32-bit little-endian integers, in another table so that a scan of
 //                   all texts does not read them

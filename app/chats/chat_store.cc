@@ -20,6 +20,10 @@ namespace vllm::app {
 namespace {
 
 constexpr int kBusyTimeoutMs = 5000;
+constexpr int kShortBusyTimeoutMs = 100;
+
+// trusted_schema and cell_size_check protect against a crafted file.
+constexpr char kProtection[] = "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA foreign_keys = ON";
 
 // statfs() types of file systems on which several machines, or a user-space server, may hold the file. WAL needs shared
 // memory between all users of the file.
@@ -190,15 +194,18 @@ int64_t NowMs() {
 }
 
 ChatStore::ChatStore(const std::string& directory, Access access) : directory_(directory) {
-  const std::string path = directory + "/chats.db";
-  if (access == Access::kWrite) EnsureFile(directory, path);
-  database_ = std::make_unique<Database>(path, access == Access::kRead, kBusyTimeoutMs);
-  // trusted_schema and cell_size_check protect against a crafted file.
-  database_->Execute("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA foreign_keys = ON");
-  if (access == Access::kRead) {
-    if (!HasChatsSchema(*database_)) database_->Fail("has the schema of an older vllmcli; vllmcli chat migrates it");
-    return;
+  if (access == Access::kWrite) {
+    OpenForWriting();
+  } else {
+    OpenForReading();
   }
+}
+
+void ChatStore::OpenForWriting() {
+  const std::string path = directory_ + "/chats.db";
+  EnsureFile(directory_, path);
+  database_ = std::make_unique<Database>(path, Database::Mode::kWrite, kBusyTimeoutMs);
+  database_->Execute(kProtection);
   HasChatsSchema(*database_);  // throws before anything in the file is changed
   database_->Execute("PRAGMA secure_delete = ON; PRAGMA synchronous = FULL");
   ChooseJournal();
@@ -208,6 +215,42 @@ ChatStore::ChatStore(const std::string& directory, Access access) : directory_(d
   device_ = status.st_dev;
   inode_ = status.st_ino;
 }
+
+void ChatStore::OpenForReading() {
+  const std::string path = directory_ + "/chats.db";
+  const auto open = [&](Database::Mode mode) {
+    database_ = std::make_unique<Database>(path, mode, kBusyTimeoutMs);
+    database_->Execute(kProtection);
+    return HasChatsSchema(*database_);
+  };
+  bool is_current = false;
+  try {
+    is_current = open(Database::Mode::kRead);
+  } catch (const StoreBusyError&) {
+    throw;
+  } catch (const StoreError&) {
+    // A database in WAL mode needs a -shm file, which SQLite cannot create in a directory that is not writable. Without
+    // a log, the file itself has everything, and no process can be writing it.
+    if (access(path.c_str(), R_OK) != 0 || access(directory_.c_str(), W_OK) == 0) throw;
+    struct stat log {};
+    if (stat((path + "-wal").c_str(), &log) == 0 && log.st_size > 0) {
+      throw StoreError(Escape(path) + ": has a write-ahead log, which can be read only in a writable directory; copy " +
+                       "chats.db and chats.db-wal to one");
+    }
+    is_current = open(Database::Mode::kImmutable);
+  }
+  if (is_current) return;
+  database_.reset();
+  OpenForWriting();
+}
+
+void ChatStore::Reopen() {
+  UnlockChat();
+  lock_fd_ = tokenizer::UniqueFd();
+  OpenForWriting();
+}
+
+void ChatStore::SetWaiting(bool waits) { database_->SetBusyTimeout(waits ? kBusyTimeoutMs : kShortBusyTimeoutMs); }
 
 void ChatStore::ChooseJournal() {
   struct statfs status {};
@@ -227,12 +270,13 @@ void ChatStore::ChooseJournal() {
         trial.Commit();
         return;
       }
+    } catch (const StoreBusyError&) {
+      throw;
     } catch (const StoreError&) {
       const std::string path = database_->path();
-      database_ = std::make_unique<Database>(path, false, kBusyTimeoutMs);
-      database_->Execute(
-          "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA foreign_keys = ON; "
-          "PRAGMA secure_delete = ON");
+      database_ = std::make_unique<Database>(path, Database::Mode::kWrite, kBusyTimeoutMs);
+      database_->Execute(kProtection);
+      database_->Execute("PRAGMA secure_delete = ON");
     }
   }
   uses_wal_ = false;
@@ -246,7 +290,7 @@ void ChatStore::ChooseJournal() {
 void ChatStore::CheckFile() const {
   struct stat status {};
   if (stat(database_->path().c_str(), &status) != 0 || status.st_dev != device_ || status.st_ino != inode_) {
-    database_->Fail("was deleted or replaced while this program used it");
+    throw StoreReplacedError(Escape(database_->path()) + ": was deleted or replaced while this program used it");
   }
 }
 
@@ -367,6 +411,18 @@ void ChatStore::SetTitle(int64_t chat, const std::string& title) {
   CheckFile();
   Statement update(*database_, "UPDATE chats SET title = ? WHERE id = ?");
   update.Bind(1, title).Bind(2, chat).Run();
+}
+
+void ChatStore::SetDraft(int64_t chat, const std::string& draft) {
+  CheckFile();
+  Statement update(*database_, "UPDATE chats SET draft = ? WHERE id = ?");
+  update.Bind(1, draft).Bind(2, chat).Run();
+}
+
+std::string ChatStore::Draft(int64_t chat) {
+  Statement row(*database_, "SELECT draft FROM chats WHERE id = ?");
+  row.Bind(1, chat);
+  return row.Step() ? std::string(row.Text(0)) : "";
 }
 
 bool ChatStore::DeleteChat(int64_t chat) {

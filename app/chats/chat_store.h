@@ -42,14 +42,27 @@ struct StoredChat {
   std::vector<StoredMessage> messages;  // by id: a parent comes before its children
 };
 
+// The database was deleted or replaced after the ChatStore had opened it. Reopen opens the new file.
+class StoreReplacedError : public StoreError {
+ public:
+  using StoreError::StoreError;
+};
+
 class ChatStore {
  public:
   enum class Access : uint8_t { kRead, kWrite };
 
   // Opens `directory`/chats.db. For writing, creates the directory (mode 0700) and the file (0600) if they are missing,
-  // and migrates the file. The journal mode is WAL where a trial write succeeds, else DELETE. Throws StoreError; for
-  // reading also if the file is missing.
+  // and migrates the file. The journal mode is WAL where a trial write succeeds, else DELETE. For reading, migrates a
+  // file of an older version, if possible, and also reads from a directory that the user may not write. Throws
+  // StoreError; for reading also if the file is missing.
   ChatStore(const std::string& directory, Access access);
+
+  // Opens the file again, after it was deleted or replaced, as the constructor does. Ends the lock of a conversation.
+  // REQUIRES: opened for writing.
+  void Reopen();
+  // If `waits`, calls wait up to 5 s for a lock of another process; this is the default. Otherwise they wait 0.1 s.
+  void SetWaiting(bool waits);
 
   int64_t CreateChat(const std::string& title = "");
   // Adds a whole conversation and returns its id. The ids in `chat` are only links between its messages; a parent must
@@ -61,6 +74,9 @@ class ChatStore {
   void UpdateMessage(int64_t chat, const StoredMessage& message);
   void SetCurrentMessage(int64_t chat, int64_t message);
   void SetTitle(int64_t chat, const std::string& title);
+  // The message that was typed but not sent when a signal ended the chat, or "".
+  void SetDraft(int64_t chat, const std::string& draft);
+  std::string Draft(int64_t chat);
   // Deletes a conversation. Returns false if there is none. Its text may remain in the write-ahead log until
   // EraseDeleted returns true.
   bool DeleteChat(int64_t chat);
@@ -89,6 +105,8 @@ class ChatStore {
   bool uses_wal() const { return uses_wal_; }
 
  private:
+  void OpenForWriting();
+  void OpenForReading();
   void ChooseJournal();
   // Inserts a message and its tokens, within a transaction. Returns its id.
   int64_t InsertMessage(int64_t chat, const StoredMessage& message);
@@ -98,7 +116,7 @@ class ChatStore {
   void UnindexText(int64_t message, std::string_view text);
   // Sets (F_WRLCK) or removes (F_UNLCK) the lock of a conversation. Returns false if another process has it.
   bool SetLock(int64_t chat, int16_t type);
-  // Throws StoreError if the file was deleted or replaced while it is open.
+  // Throws StoreReplacedError if the file was deleted or replaced while it is open.
   void CheckFile() const;
   static std::vector<ChatSummary> Summaries(Statement& statement);
 

@@ -20,7 +20,7 @@ Statement::Statement(Database& database, std::string_view sql) : database_(datab
 }
 
 void Statement::Check(int code) const {
-  if (code != SQLITE_OK) database_.Fail(sqlite3_errmsg(database_.connection_.get()));
+  if (code != SQLITE_OK) database_.FailWithLastError();
 }
 
 Statement& Statement::Bind(int parameter, int64_t value) {
@@ -49,12 +49,13 @@ Statement& Statement::BindNull(int parameter) {
 bool Statement::Step() {
   const int code = sqlite3_step(statement_.get());
   if (code == SQLITE_ROW) return true;
-  if (code != SQLITE_DONE) {
-    const std::string why = sqlite3_errmsg(database_.connection_.get());
+  if (code == SQLITE_DONE) return false;
+  try {
+    database_.FailWithLastError();
+  } catch (const StoreError&) {
     sqlite3_reset(statement_.get());
-    database_.Fail(why);
+    throw;
   }
-  return false;
 }
 
 void Statement::Run() {
@@ -94,23 +95,43 @@ std::string WithResolvedDirectory(const std::string& path) {
   return std::string(real.get()) + "/" + (slash == std::string::npos ? path : path.substr(slash + 1));
 }
 
-}  // namespace
-
-Database::Database(const std::string& path, bool read_only, int busy_timeout_ms) : path_(path) {
-  sqlite3* connection = nullptr;
-  const int flags = (read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE) | SQLITE_OPEN_NOFOLLOW;
-  const int code = sqlite3_open_v2(WithResolvedDirectory(path).c_str(), &connection, flags, nullptr);
-  connection_.reset(connection);
-  if (connection == nullptr) Fail("out of memory");
-  if (code != SQLITE_OK) Fail(sqlite3_errmsg(connection));
-  sqlite3_extended_result_codes(connection, 1);
-  sqlite3_busy_timeout(connection, busy_timeout_ms);
+// Returns `path` for a URI.
+std::string PercentEncoded(const std::string& path) {
+  constexpr std::string_view kHex = "0123456789ABCDEF";
+  std::string encoded;
+  for (const char c : path) {
+    if (c == '%' || c == '?' || c == '#') {
+      const auto byte = static_cast<unsigned char>(c);
+      encoded += {'%', kHex[byte >> 4], kHex[byte & 15]};
+    } else {
+      encoded += c;
+    }
+  }
+  return encoded;
 }
 
-void Database::Execute(const std::string& sql) {
-  if (sqlite3_exec(connection_.get(), sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) {
-    Fail(sqlite3_errmsg(connection_.get()));
+}  // namespace
+
+Database::Database(const std::string& path, Mode mode, int busy_timeout_ms) : path_(path) {
+  sqlite3* connection = nullptr;
+  int flags = (mode == Mode::kWrite ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY) | SQLITE_OPEN_NOFOLLOW;
+  std::string name = WithResolvedDirectory(path);
+  if (mode == Mode::kImmutable) {
+    flags |= SQLITE_OPEN_URI;
+    name = "file:" + PercentEncoded(name) + "?immutable=1";
   }
+  const int code = sqlite3_open_v2(name.c_str(), &connection, flags, nullptr);
+  connection_.reset(connection);
+  if (connection == nullptr) Fail("out of memory");
+  if (code != SQLITE_OK) FailWithLastError();
+  sqlite3_extended_result_codes(connection, 1);
+  SetBusyTimeout(busy_timeout_ms);
+}
+
+void Database::SetBusyTimeout(int milliseconds) { sqlite3_busy_timeout(connection_.get(), milliseconds); }
+
+void Database::Execute(const std::string& sql) {
+  if (sqlite3_exec(connection_.get(), sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) FailWithLastError();
 }
 
 int64_t Database::QueryInt(const std::string& sql) {
@@ -128,6 +149,14 @@ int64_t Database::last_insert_id() const { return sqlite3_last_insert_rowid(conn
 int64_t Database::num_changes() const { return sqlite3_changes64(connection_.get()); }
 
 void Database::Fail(const std::string& why) const { throw StoreError(Escape(path_) + ": " + why); }
+
+void Database::FailWithLastError() const {
+  const int code = sqlite3_errcode(connection_.get()) & 0xFF;  // without the extended part
+  if (code == SQLITE_BUSY || code == SQLITE_LOCKED) {
+    throw StoreBusyError(Escape(path_) + ": locked by another process");
+  }
+  Fail(sqlite3_errmsg(connection_.get()));
+}
 
 Transaction::Transaction(Database& database) : database_(database) {
   // A transaction that begins by reading could get SQLITE_BUSY without waiting when it first writes.

@@ -21,6 +21,12 @@ class StoreError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Another process holds a lock of the database, so the same call may succeed later.
+class StoreBusyError : public StoreError {
+ public:
+  using StoreError::StoreError;
+};
+
 class Database;
 
 // Parameters and columns are numbered from 1 and from 0, as in SQLite. Borrowed from the Database.
@@ -57,9 +63,14 @@ class Statement {
 
 class Database {
  public:
-  // Opens an existing file, read-only or for writing. `name` is the path as errors show it. Waits up to
-  // `busy_timeout_ms` for locks of other processes. Rejects a symbolic link in place of the file.
-  Database(const std::string& path, bool read_only, int busy_timeout_ms);
+  // kImmutable: read-only, without locks and without a look at the write-ahead log. The file must not change.
+  enum class Mode : uint8_t { kWrite, kRead, kImmutable };
+
+  // Opens an existing file. Waits up to `busy_timeout_ms` for locks of other processes, then calls throw
+  // StoreBusyError. Rejects a symbolic link in place of the file.
+  Database(const std::string& path, Mode mode, int busy_timeout_ms);
+
+  void SetBusyTimeout(int milliseconds);
 
   void Execute(const std::string& sql);
   // Returns the integer in the first column of the first row, or 0 without rows.
@@ -73,6 +84,8 @@ class Database {
 
  private:
   friend class Statement;
+  // Throws the last error of the connection.
+  [[noreturn]] void FailWithLastError() const;
   struct Close {
     void operator()(sqlite3* connection) const;
   };

@@ -77,7 +77,8 @@ VllmConfig MakeVllmConfig(const Settings& settings, const ModelConfig& model) {
   if (load_format == "gguf") config.load.load_format = LoadFormat::kGguf;
   if (load_format == "dummy") config.load.load_format = LoadFormat::kDummy;
   config.load.packed_cache_bytes = settings.Size("packed-cache-size").value_or(kPackedCacheBytes);
-  if (const std::string cache = CacheHome(); !cache.empty()) config.load.packed_cache_directory = cache + "/packed";
+  if (const std::string cache = CacheHome(); !cache.empty() && !settings.Switch("ephemeral"))
+    config.load.packed_cache_directory = cache + "/packed";
   config.max_output_memory_bytes = settings.Size("max-output-memory");
   config.max_logprobs = settings.Integer("max-logprobs").value_or(config.max_logprobs);
   if (settings.Text("linear-backend").value_or("native") == "openblas") {

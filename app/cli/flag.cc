@@ -125,12 +125,16 @@ constexpr Flag kFlags[] = {
      "omit special tokens from the text; tokenize --decode omits them only if this is set explicitly"},
 
     // Stored conversations.
-    {"continue", 'c', kSwitch, "", "", "", kPrompt, Bits(kChat), false, false, "continue the most recent conversation"},
-    {"resume", 0, kOptionalText, "NUMBER|TEXT", "", "", kPrompt, Bits(kChat), false, false,
-     "continue the conversation with this number, or the only one whose title contains TEXT; without a value, list the "
-     "20 most recent conversations"},
-    {"save", 0, kNegatable, "", "", "true", kPrompt, Bits(kChat), false, true,
-     "store conversations in $XDG_DATA_HOME/vllmcli/chats.db, and typed lines in the history file"},
+    {"continue", 'c', kSwitch, "", "", "", kPrompt, Bits(kChat, kRun), false, false,
+     "continue the most recent conversation; run: store the prompt and its answer in it"},
+    {"resume", 0, kOptionalText, "NUMBER|TEXT", "", "", kPrompt, Bits(kChat, kRun), false, false,
+     "continue the conversation with this number, or the only one whose title contains TEXT; without a value, chat lets "
+     "you choose one"},
+    {"save", 0, kNegatable, "", "", "true", kPrompt, Bits(kChat, kRun), false, true,
+     "store conversations in $XDG_DATA_HOME/vllmcli/chats.db, and typed lines in the history file; run stores only with "
+     "--save, -c or --resume"},
+    {"ephemeral", 0, kSwitch, "", "", "", kPrompt, Bits(kChat, kRun), false, true,
+     "write no file at all: like --no-save, and without the packed-weight cache"},
 
     {"context-shift", 0, kChoice, "POLICY", "half|off", "half", kPrompt, Bits(kChat), false, true,
      "what to do when the context is full; half: leave out the oldest turns in one cut, so that the rest fill at most "

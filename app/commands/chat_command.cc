@@ -1,4 +1,5 @@
 #include <poll.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <array>
@@ -14,6 +15,7 @@
 #include "app/chat/slash_commands.h"
 #include "app/cli/xdg.h"
 #include "app/commands/commands.h"
+#include "app/commands/conversation_store.h"
 #include "app/editor/line_editor.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
@@ -43,33 +45,12 @@ SlashResult TakeLine(const std::string& line, ChatSession& session, bool prints_
   return {};
 }
 
-// Opens the database of conversations. If that fails, warns and returns null: the chat works without it.
-std::unique_ptr<ChatStore> OpenStore(const Settings& settings) {
-  if (!settings.Switch("save")) return nullptr;
-  const std::string directory = DataHome();
-  if (directory.empty()) {
-    PrintWarning("this chat is not stored: neither XDG_DATA_HOME nor HOME is an absolute path");
-    return nullptr;
-  }
-  try {
-    return std::make_unique<ChatStore>(directory, ChatStore::Access::kWrite);
-  } catch (const StoreError& error) {
-    PrintWarning(std::string("this chat is not stored: ") + error.what());
-    return nullptr;
-  }
-}
-
-// Continues the conversation that the flags name, if any. Throws ConfigError if there is none. For --resume without a
-// value, lists the conversations and returns the beginning of the command that chooses one.
+// Continues the conversation that the flags name, if any. Returns its draft. Throws ConfigError if there is none. For
+// --resume without a value, lists the conversations and returns the beginning of the command that chooses one.
 std::string ContinueChat(const Settings& settings, ChatSession& session) {
   const bool continues = settings.Switch("continue");
   if (!continues && !settings.Has("resume")) return "";
-  if (session.store() == nullptr) {
-    throw ConfigError("chat: no conversation to continue, because none are stored",
-                      "vllmcli chat without -c and --resume begins a new one");
-  }
-  if (settings.SourceOf("system") == SettingSource::kCommandLine)
-    throw ConfigError("chat: --system cannot change a stored conversation");
+  CheckCanContinue(settings, session.store());
   if (!continues && settings.Text("resume")->empty()) {
     RunSlashCommand("/resume", session);
     return "/resume ";
@@ -78,12 +59,13 @@ std::string ContinueChat(const Settings& settings, ChatSession& session) {
     throw ConfigError("chat: no conversation was continued",
                       "vllmcli chats list shows the stored conversations; vllmcli chat begins a new one");
   }
-  return "";
+  NoteUnusedSystem(settings, session);
+  return session.tree().draft();
 }
 
 // Returns "" if typed lines are not to be kept.
 std::string HistoryPath(const Settings& settings) {
-  if (!settings.Switch("save")) return "";
+  if (!StoresConversations(settings)) return "";
   const std::string home = StateHome();
   if (home.empty() || !MakePrivateDirectory(home)) return "";
   return home + "/history";
@@ -104,10 +86,15 @@ void ChatOnTerminal(ChatSession& session, bool prints_stats, std::string draft) 
   CatchSuspend();
   EnterChatModes();
   LineEditor editor(HistoryPath(session.settings()), ChatCompleter(session));
-  while (const std::optional<std::string> line = editor.ReadLine(">>> ", draft)) {
-    SlashResult result = TakeLine(*line, session, prints_stats);
-    if (result.quits) return;
-    draft = std::move(result.draft).value_or("");
+  try {
+    while (const std::optional<std::string> line = editor.ReadLine(">>> ", draft)) {
+      SlashResult result = TakeLine(*line, session, prints_stats);
+      if (result.quits) return;
+      draft = std::move(result.draft).value_or("");
+    }
+  } catch (const Interrupted& interrupted) {
+    if (interrupted.signal_number() != SIGINT) session.SetDraft(editor.unfinished_line());
+    throw;
   }
   PrintNote("");
 }
@@ -129,8 +116,11 @@ void ChatFromStream(ChatSession& session, bool prints_stats) {
       if (fds[0].revents != 0) reader.Fill();
     } else if (status == RecordReader::Status::kTooLong) {
       PrintError("line " + std::to_string(reader.line()) + ": too long (limit 64 MiB)");
-    } else if (TakeLine(std::string(record), session, prints_stats).quits) {
-      return;
+    } else {
+      const SlashResult result = TakeLine(std::string(record), session, prints_stats);
+      if (result.quits) return;
+      // Without a line editor, nothing can be changed in place.
+      if (result.draft) PrintNoteLines(*result.draft);
     }
   }
 }

@@ -13,6 +13,7 @@ int ChatCommand(const Settings& settings);
 int ChatsCommand(const Settings& settings);
 int PresetsCommand(const Settings& settings);
 int GenerateCommand(const Settings& settings);  // run, complete
+int FollowUpCommand(const Settings& settings);  // run with -c, --resume or --save
 int BatchCommand(const Settings& settings);
 int TokenizeCommand(const Settings& settings);
 int RenderCommand(const Settings& settings);

@@ -162,6 +162,10 @@ Prompt MakePrompt(const Settings& settings, const LoadedModel& model, const std:
 }  // namespace
 
 int GenerateCommand(const Settings& given) {
+  if (given.command == Command::kRun &&
+      (given.Switch("continue") || given.Has("resume") || (given.Has("save") && given.Switch("save")))) {
+    return FollowUpCommand(given);
+  }
   Settings settings = given;
   const std::optional<PresetPrompt> preset = PresetOf(settings);
   if (preset) preset->CheckVariables();

@@ -340,6 +340,61 @@ TEST_F(ChatStoreTest, WritingToAReplacedFileIsAnError) {
   EXPECT_THROW(store.CreateChat(), StoreError);
 }
 
+// A database that the first released schema wrote, by a chat with the bundled model.
+TEST_F(ChatStoreTest, DatabaseOfVersion1IsMigratedWithAllItsMessages) {
+  for (const ChatStore::Access access : {ChatStore::Access::kWrite, ChatStore::Access::kRead}) {
+    std::filesystem::remove_all(directory());
+    std::filesystem::create_directories(directory());
+    std::filesystem::copy_file(VLLMCLI_TEST_DATA "/chats/version1.db", path());
+    ChatStore store = Open(access);
+    const std::vector<ChatSummary> chats = store.List(10);
+    ASSERT_EQ(chats.size(), 2u);
+    EXPECT_EQ(chats[1].title, "First database");
+    EXPECT_EQ(store.Draft(chats[1].id), "");
+    const StoredChat first = store.Load(1).value();
+    ASSERT_EQ(first.messages.size(), 7u);
+    EXPECT_EQ(first.current_message, 7);
+    EXPECT_EQ(first.messages[0].text, "How do I run a batch?");
+    EXPECT_EQ(first.messages[6].parent, 5);
+    EXPECT_EQ(first.messages[6].token_ids.size(), 12u);
+    EXPECT_EQ(first.messages[6].finish_reason, "length");
+    EXPECT_EQ(store.Load(2)->messages[0].role, ChatRole::kSystem);
+    ASSERT_EQ(store.Search("cafe", 10).size(), 1u);
+    EXPECT_EQ(store.Search("你好", 10).size(), 1u);
+  }
+}
+
+TEST_F(ChatStoreTest, DatabaseIsReadFromADirectoryThatIsNotWritable) {
+  const int64_t chat = [&] {
+    ChatStore store = Open();
+    return AddChat(store, "question", "answer");
+  }();
+  std::filesystem::remove(path() + "-shm");
+  std::filesystem::remove(path() + "-wal");
+  // Permissions do not bind root, so root reads as another user.
+  ASSERT_EQ(chmod(std::filesystem::path(directory()).parent_path().c_str(), 0755), 0);
+  ASSERT_EQ(chmod(path().c_str(), 0644), 0);
+  const auto child_reads = [&] {
+    EXPECT_EQ(chmod(directory().c_str(), 0555), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      if (geteuid() == 0 && setuid(65534) != 0) _exit(2);
+      try {
+        _exit(Open(ChatStore::Access::kRead).Load(chat)->messages.size() == 2 ? 0 : 1);
+      } catch (const StoreError& error) {
+        _exit(std::string_view(error.what()).find("write-ahead log") == std::string_view::npos ? 3 : 4);
+      }
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(chmod(directory().c_str(), 0755), 0);
+    return WEXITSTATUS(status);
+  };
+  EXPECT_EQ(child_reads(), 0);
+  std::ofstream(path() + "-wal") << "pages that are not in the file";
+  EXPECT_EQ(child_reads(), 4);
+}
+
 // A process that is killed in a transaction loses only that transaction.
 TEST_F(ChatStoreTest, KilledWriterLeavesAllCommittedMessages) {
   const int64_t chat = Open().CreateChat();

@@ -67,20 +67,128 @@ TEST_F(ChatTreeTest, StoredTreeIsOpenedAsItWas) {
   EXPECT_EQ(ChatTree(&other).Open(chat), ChatTree::OpenResult::kLocked);
 }
 
-TEST_F(ChatTreeTest, ConversationContinuesInMemoryIfTheDatabaseFails) {
+TEST_F(ChatTreeTest, ConversationIsStoredAgainIfTheDatabaseIsDeleted) {
   ChatStore store(directory(), ChatStore::Access::kWrite);
   ChatTree tree(&store);
   const int64_t question = tree.Add(Message(0, 0, {1}));
-  EXPECT_EQ(tree.TakeError(), "");
-  std::filesystem::remove_all(directory());
-  const int64_t answer = tree.Add(Message(question, 1, {2}));
-  EXPECT_NE(tree.TakeError().find("was deleted or replaced"), std::string::npos);
-  EXPECT_EQ(tree.TakeError(), "");
-  EXPECT_EQ(tree.chat_id(), 0);
-  tree.MoveTo(question);
   tree.SetTitle("title");
+  EXPECT_EQ(tree.TakeNotice(), "");
+  std::filesystem::remove_all(directory());
+  tree.Add(Message(question, 1, {2}));
+  EXPECT_NE(tree.TakeNotice().find("was deleted or replaced"), std::string::npos);
+  EXPECT_EQ(tree.TakeNotice(), "");
+  const StoredChat stored = ChatStore(directory(), ChatStore::Access::kRead).Load(tree.chat_id()).value();
+  EXPECT_EQ(stored.title, "title");
+  ASSERT_EQ(stored.messages.size(), 2u);
+  EXPECT_EQ(stored.messages[1].parent, stored.messages[0].id);
+  EXPECT_EQ(stored.messages[1].token_ids, (std::vector<int32_t>{2}));
+}
+
+TEST_F(ChatTreeTest, ConversationIsStoredAgainInAFileThatReplacesTheDatabase) {
+  const std::string other_directory = directory() + "-other";
+  {
+    ChatStore other(other_directory, ChatStore::Access::kWrite);
+    ChatTree(&other).Add(Message(0, 0, {9}));
+  }
+  ChatStore store(directory(), ChatStore::Access::kWrite);
+  ChatTree tree(&store);
+  const int64_t question = tree.Add(Message(0, 0, {1}));
+  std::filesystem::rename(other_directory + "/chats.db", directory() + "/chats.db");
+  for (const char* suffix : {"-wal", "-shm"}) std::filesystem::remove(directory() + "/chats.db" + suffix);
+  const int64_t answer = tree.Add(Message(question, 1, {2}));
+  EXPECT_EQ(tree.chat_id(), 2);
+  EXPECT_NE(tree.TakeNotice().find("as number 2"), std::string::npos);
+  tree.MoveTo(question);
+  const StoredChat stored = ChatStore(directory(), ChatStore::Access::kRead).Load(2).value();
+  ASSERT_EQ(stored.messages.size(), 2u);
+  EXPECT_EQ(stored.current_message, stored.messages[0].id);
   EXPECT_EQ(tree.TokenIdsUpTo(answer), (std::vector<int32_t>{1, 2}));
-  EXPECT_EQ(tree.TakeError(), "");
+}
+
+// A connection of another program that holds the write lock.
+class OtherProgram {
+ public:
+  explicit OtherProgram(const std::string& path) {
+    sqlite3_open(path.c_str(), &connection_);
+    Run("BEGIN IMMEDIATE");
+  }
+  ~OtherProgram() { sqlite3_close(connection_); }
+  void Unlock() { Run("ROLLBACK"); }
+
+ private:
+  void Run(const char* sql) { EXPECT_EQ(sqlite3_exec(connection_, sql, nullptr, nullptr, nullptr), SQLITE_OK) << sql; }
+  sqlite3* connection_ = nullptr;
+};
+
+TEST_F(ChatTreeTest, EverythingIsStoredAfterALockOfAnotherProgramEnds) {
+  ChatStore store(directory(), ChatStore::Access::kWrite);
+  ChatTree tree(&store);
+  const int64_t question = tree.Add(Message(0, 0, {1}));
+  OtherProgram other(directory() + "/chats.db");
+  store.SetWaiting(false);
+  StoredMessage answer = Message(question, 1, {2});
+  answer.id = tree.Add(answer);
+  EXPECT_NE(tree.TakeNotice().find("locked by another process"), std::string::npos);
+  answer.token_ids = {2, 3};
+  tree.Update(answer);
+  const int64_t next = tree.Add(Message(answer.id, 3, {4}));
+  const int64_t sibling = tree.Add(Message(answer.id, 3, {5}));
+  tree.SetTitle("title");
+  tree.MoveTo(next);
+  EXPECT_EQ(tree.TakeNotice(), "");  // one warning is enough
+  EXPECT_THROW(tree.Begin(), StoreError);
+  EXPECT_EQ(tree.AllMessages().size(), 4u);
+  other.Unlock();
+  tree.MoveTo(sibling);
+  EXPECT_NE(tree.TakeNotice().find("stored again"), std::string::npos);
+  const StoredChat stored = ChatStore(directory(), ChatStore::Access::kRead).Load(tree.chat_id()).value();
+  ASSERT_EQ(stored.messages.size(), 4u);
+  EXPECT_EQ(stored.messages[1].token_ids, (std::vector<int32_t>{2, 3}));
+  EXPECT_EQ(stored.messages[3].parent, stored.messages[1].id);
+  EXPECT_EQ(stored.current_message, stored.messages[3].id);
+  EXPECT_EQ(stored.title, "title");
+  tree.Begin();
+  EXPECT_TRUE(tree.empty());
+}
+
+TEST_F(ChatTreeTest, ChangesThatCannotBeStoredAreGivenUpByASecondBegin) {
+  ChatStore store(directory(), ChatStore::Access::kWrite);
+  ChatTree tree(&store);
+  OtherProgram other(directory() + "/chats.db");
+  store.SetWaiting(false);
+  tree.Add(Message(0, 0, {1}));
+  EXPECT_THROW(tree.Begin(), StoreError);
+  tree.Begin();
+  EXPECT_TRUE(tree.empty());
+  other.Unlock();
+  EXPECT_TRUE(store.List(10).empty());
+}
+
+TEST_F(ChatTreeTest, DraftIsStoredWithTheConversation) {
+  int64_t chat = 0;
+  {
+    ChatStore store(directory(), ChatStore::Access::kWrite);
+    ChatTree tree(&store);
+    tree.SetDraft("before the first message");  // there is no row yet
+    tree.Add(Message(0, 0, {1}));
+    chat = tree.chat_id();
+    tree.SetDraft("not sent");
+  }
+  ChatStore store(directory(), ChatStore::Access::kWrite);
+  ChatTree tree(&store);
+  ASSERT_EQ(tree.Open(chat), ChatTree::OpenResult::kOpened);
+  EXPECT_EQ(tree.draft(), "not sent");
+  tree.SetDraft("");
+  EXPECT_EQ(store.Draft(chat), "");
+}
+
+TEST_F(ChatTreeTest, DeletedConversationIsNotListed) {
+  ChatStore store(directory(), ChatStore::Access::kWrite);
+  ChatTree tree(&store);
+  tree.Add(Message(0, 0, {1}));
+  EXPECT_TRUE(tree.Delete());
+  EXPECT_TRUE(tree.empty());
+  EXPECT_TRUE(store.List(10).empty());
 }
 
 TEST_F(ChatTreeTest, ParentsInACraftedFileCannotFormACycle) {

@@ -1,0 +1,122 @@
+// The functions of ChatSession for several answers to one question.
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "app/chat/answer_group.h"
+#include "app/chat/chat_session.h"
+#include "app/terminal/output_stream.h"
+#include "app/terminal/signals.h"
+#include "engine/config/errors.h"
+#include "tokenizer/formats/tokenizer_error.h"
+
+namespace vllm::app {
+
+int64_t ChatSession::AnswerSeveralTimes(int64_t num_answers, const std::vector<SettingChange>& changes) {
+  constexpr auto kStoreInterval = std::chrono::seconds(2);
+  const StoredMessage& asked = CurrentQuestion();
+  SamplingDefaults sampling = DefaultsOfAnotherAnswer(asked, changes);
+  if (num_answers > 1 && sampling.params.greedy()) {
+    throw ConfigError("with temperature 0, all answers are the same; for example, /answers 4 temperature=0.8");
+  }
+  const std::optional<int64_t> question = AskableQuestion(asked);
+  if (!question) return 0;
+
+  SamplingParams params = std::move(sampling.params);
+  std::vector<StoredMessage> messages;
+  for (int64_t i = 0; i < num_answers; ++i) {
+    SamplingParams own_params = params;
+    if (i > 0) *own_params.seed += static_cast<uint64_t>(i);  // as the engine does
+    messages.push_back(NewAnswer(*question, own_params, sampling.values));
+    if (i == 0) params.seed = own_params.seed;
+  }
+  params.n = num_answers;
+  const std::string request_id = NextRequestId();
+  ++num_requests_;
+  std::vector<int32_t> ids = tree_.TokenIdsUpTo(*question);
+  std::vector<Answer> answers(messages.size());
+  for (Answer& answer : answers) {
+    answer.stats.num_prompt_tokens = static_cast<int64_t>(ids.size());
+    answer.stats.load_time = model_.load_time;
+  }
+  try {
+    model_.engine->AddRequest(request_id, std::move(ids), params);
+  } catch (const RequestError& error) {
+    PrintError(error.what());
+    return 0;
+  } catch (const tokenizer::EncodingStopped&) {  // while bad_words were tokenized
+    const int signal_number = TakeSignal();
+    if (signal_number != SIGINT) throw Interrupted(signal_number);
+    PrintNote("[interrupted: the question was not answered]");
+    return 0;
+  }
+
+  const auto first_number = static_cast<int64_t>(tree_.ChildrenOf(*question).size()) + 1;
+  // Stores what is new. Adds the answers in order, so that their numbers are their places among the versions.
+  const auto store = [&](bool is_end) {
+    for (size_t i = 0; i < messages.size(); ++i) {
+      StoredMessage& message = messages[i];
+      const Answer& answer = answers[i];
+      if (answer.token_ids.empty() && !is_end) return;
+      const bool has_ended = is_end || answer.finish_reason != FinishReason::kNone;
+      const bool is_new =
+          has_ended ? message.finish_reason.empty() : message.token_ids.size() < answer.token_ids.size();
+      if (answer.token_ids.empty() || !is_new) continue;
+      message.text = answer.text;
+      message.token_ids = answer.token_ids;
+      if (has_ended) {
+        const bool is_cut = answer.finish_reason == FinishReason::kNone;
+        message.finish_reason = ToString(is_cut ? FinishReason::kAbort : answer.finish_reason);
+        message.finished_ms = NowMs();
+      }
+      if (message.id == 0) {
+        message.id = tree_.Add(message);
+      } else {
+        tree_.Update(message);
+      }
+    }
+  };
+  auto stored_at = std::chrono::steady_clock::time_point::min();
+  const auto on_progress = [&] {
+    const auto now = std::chrono::steady_clock::now();
+    if (stored_at != std::chrono::steady_clock::time_point::min() && now < stored_at + kStoreInterval) return;
+    stored_at = now;
+    store(false);
+  };
+  const auto finish = [&] {
+    store(true);
+    last_stats_ = answers.front().stats;
+    const auto first =
+        std::find_if(messages.begin(), messages.end(), [](const auto& message) { return message.id != 0; });
+    if (first != messages.end()) tree_.MoveTo(first->id);
+    PrintStoreNotice();
+    return first != messages.end();
+  };
+  try {
+    StreamAnswers(model_, request_id, first_number, on_progress, answers);
+  } catch (...) {
+    finish();
+    throw;
+  }
+  return finish() ? first_number : 0;
+}
+
+std::vector<const StoredMessage*> ChatSession::Answers() const {
+  std::vector<const StoredMessage*> answers;
+  for (const int64_t id : tree_.ChildrenOf(CurrentQuestion().id)) answers.push_back(tree_.Find(id));
+  return answers;
+}
+
+bool ChatSession::PickAnswer(int64_t number) {
+  const std::vector<const StoredMessage*> answers = Answers();
+  if (number < 1 || number > static_cast<int64_t>(answers.size())) return false;
+  undone_.clear();
+  next_parent_.reset();
+  tree_.MoveTo(tree_.NewestLeafBelow(answers[static_cast<size_t>(number - 1)]->id));
+  PrintStoreNotice();
+  return true;
+}
+
+}  // namespace vllm::app

@@ -1,0 +1,65 @@
+#include <signal.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "app/chat/chat_session.h"
+#include "app/chat/conversation_commands.h"
+#include "app/commands/commands.h"
+#include "app/commands/conversation_store.h"
+#include "app/commands/prompt_input.h"
+#include "app/output/request_stats.h"
+#include "app/terminal/output_stream.h"
+#include "app/terminal/signals.h"
+#include "engine/config/errors.h"
+
+namespace vllm::app {
+namespace {
+
+// Throws ConfigError for flags whose results a conversation cannot store or show.
+void CheckFlags(const Settings& settings) {
+  for (const char* name : {"json", "stream-json", "prompt-ids", "logprobs", "prompt-logprobs"}) {
+    if (settings.Has(name)) {
+      throw ConfigError(std::string("run: --") + name + " cannot be used with -c, --resume or --save");
+    }
+  }
+  if (settings.Integer("n").value_or(1) != 1) {
+    throw ConfigError("run: --n cannot be used with -c, --resume or --save; /answers in a chat generates several");
+  }
+}
+
+}  // namespace
+
+int FollowUpCommand(const Settings& settings) {
+  CheckFlags(settings);
+  const std::optional<std::string> text = ReadPrompt(settings);
+  if (!text) throw ConfigError("no prompt; pass one as an argument or on standard input");
+  const bool continues = settings.Switch("continue");
+  if (!continues && settings.Has("resume") && settings.Text("resume")->empty()) {
+    throw ConfigError("run: --resume needs the number or the title of a conversation; vllmcli chats list shows them");
+  }
+  const std::unique_ptr<ChatStore> store = OpenStore(settings);
+  if (continues || settings.Has("resume")) CheckCanContinue(settings, store.get());
+  LoadedModel model = LoadModel(settings);
+  if (model.renderer == nullptr) {
+    throw ModelError("model " + model.location.name + ": has no chat template; pass --chat-template FILE");
+  }
+  ChatSession session(std::move(model), settings, store.get());
+  if (continues || settings.Has("resume")) {
+    if (!OpenChat(continues ? "" : *settings.Text("resume"), session)) {
+      throw ConfigError("run: no conversation was continued; vllmcli chats list shows them");
+    }
+    NoteUnusedSystem(settings, session);
+  }
+  session.SendUserMessage(*text);
+  if (settings.Switch("stats")) PrintNote(RequestStatsText(session.last_stats()));
+  // A message that could not be sent leaves the conversation where it was; one that failed has no answer.
+  const StoredMessage* answer = session.tree().current();
+  if (!session.last_message_was_answered()) return 1;
+  if (answer->finish_reason == "abort") throw Interrupted(SIGINT);
+  return answer->finish_reason == "error" ? 1 : 0;
+}
+
+}  // namespace vllm::app
