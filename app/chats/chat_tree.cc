@@ -165,7 +165,10 @@ int64_t ChatTree::Add(StoredMessage message) {
 }
 
 void ChatTree::Update(const StoredMessage& message) {
-  messages_.at(message.id) = message;
+  StoredMessage& stored = messages_.at(message.id);
+  const int64_t created_ms = stored.created_ms;
+  stored = message;
+  stored.created_ms = created_ms;
   changed_.insert(message.id);
   StoreChanges();
 }

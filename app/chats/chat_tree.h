@@ -35,8 +35,7 @@ class ChatTree {
   // Adds `message` as a child of message.parent, makes it the current one and returns its id. Sets its id and, if it is
   // 0, its creation time. REQUIRES: message.parent is 0 or in the tree.
   int64_t Add(StoredMessage message);
-  // Replaces the text, thinking, token ids, sampling parameters, finish reason and finish time of the message with this
-  // id.
+  // Replaces the message with this id, but not its creation time. Its parent and its role must be the same.
   void Update(const StoredMessage& message);
   // Makes another message the current one; 0 is the place before the first message.
   void MoveTo(int64_t id);

@@ -17,12 +17,27 @@ class ChatCommandsTest : public ChatsProgramTest {
  protected:
   // Imports a conversation with one question and this answer.
   void Import(const std::string& user, const std::string& answer) const {
+    const auto message = [](int id, const char* role, const std::string& text) {
+      return Json{{"id", id},
+                  {"parent", id - 1},
+                  {"role", role},
+                  {"text", text},
+                  {"ids_begin", 0},
+                  {"token_ids", Json::array()},
+                  {"context_first", 0},
+                  {"model", ""},
+                  {"model_digest", "0"},
+                  {"sampling_params", ""},
+                  {"finish_reason", "stop"},
+                  {"created_ms", 1},
+                  {"finished_ms", 1}};
+    };
     const Json chat = {{"id", 1},
                        {"title", "imported"},
+                       {"created_ms", 1},
+                       {"updated_ms", 1},
                        {"current_message", 2},
-                       {"messages",
-                        {{{"id", 1}, {"parent", 0}, {"role", "user"}, {"text", "question"}},
-                         {{"id", 2}, {"parent", 1}, {"role", "assistant"}, {"text", answer}}}}};
+                       {"messages", {message(1, "user", "question"), message(2, "assistant", answer)}}};
     const std::string file = temp_.Write(user + ".json", chat.dump());
     const ProgramResult result = RunProgram({"chats", "import", file}, As(user));
     ASSERT_EQ(result.status, 0) << result.err;
@@ -114,7 +129,7 @@ TEST_F(ChatCommandsTest, AnswerIsCopiedThroughTheTerminal) {
   ASSERT_TRUE(chat.WaitFor("1  python, 1 line: print(1)")) << chat.output();
   ASSERT_TRUE(chat.WaitFor("2  1 line: plain")) << chat.output();
   chat.Send("/copy\r");
-  ASSERT_TRUE(chat.WaitFor("\x1b]52;c;VGV4dAo")) << chat.output();
+  ASSERT_TRUE(chat.WaitFor("\x1b]52;c;VGV4dAoK")) << chat.output();
   chat.Send("\x04");
   EXPECT_EQ(chat.WaitForExit(), 0);
 }
@@ -184,7 +199,7 @@ TEST_F(ChatCommandsTest, ModelIsSwitchedInTheConversation) {
       << result.err;
   EXPECT_NE(result.err.find("0.5"), std::string::npos) << result.err;
   const Json stored = Show("switch");
-  EXPECT_EQ(stored["messages"][1]["model"], "guide");
+  EXPECT_EQ(stored["messages"][1]["model"], "guide_model");
   EXPECT_EQ(stored["messages"][3]["model"], "other");
   EXPECT_EQ(Branch(stored).size(), 4u);
 }
@@ -192,13 +207,15 @@ TEST_F(ChatCommandsTest, ModelIsSwitchedInTheConversation) {
 TEST_F(ChatCommandsTest, FailedSwitchKeepsTheModel) {
   const std::string broken = CopyGuideModel(temp_.path() + "/broken", {});
   for (const auto& entry : fs::directory_iterator(broken)) {
-    if (entry.path().extension() == ".safetensors") fs::resize_file(entry.path(), 1000);
+    if (entry.path().extension() != ".safetensors") continue;
+    fs::remove(entry.path());  // a link to the bundled model's file
+    std::ofstream(entry.path()) << "not tensors, but longer than the length of a header";
   }
   const std::string plain = CopyGuideModel(temp_.path() + "/plain", {.keeps_chat_template = false});
   Chat("whole", "first\nsecond\nthird\n");
   const ProgramResult result =
       Chat("failed", "first\n/model " + broken + "\nsecond\n/model " + plain + "\n/model /none\nthird\n");
-  EXPECT_NE(result.err.find("cannot be loaded; loading guide again"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("cannot be loaded; loading guide_model again"), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("has no chat template"), std::string::npos) << result.err;
   EXPECT_EQ(Branch(Show("failed")), Branch(Show("whole")));
 }
