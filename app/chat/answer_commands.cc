@@ -10,8 +10,10 @@
 #include "app/chat/conversation_commands.h"
 #include "app/chats/chat_export.h"
 #include "app/chats/code_blocks.h"
+#include "app/chats/tree_rows.h"
 #include "app/output/list_text.h"
 #include "app/output/size_text.h"
+#include "app/pickers/chat_pickers.h"
 #include "app/terminal/clipboard.h"
 #include "app/terminal/output_stream.h"
 #include "engine/config/errors.h"
@@ -135,6 +137,27 @@ SlashResult SaveCodeCommand(const std::string& arguments, ChatSession& session) 
     PrintNote("[written to " + file + "]");
   }
   return {};
+}
+
+SlashResult TreeCommand(const std::string&, ChatSession& session) {
+  const ChatTree& tree = session.tree();
+  if (tree.empty()) {
+    PrintNote("[the conversation is empty]");
+    return {};
+  }
+  if (!CanPick()) {
+    for (const TreeRow& row : TreeRows(tree, /*uses_utf8=*/true)) {
+      PrintNote((row.is_current ? "* " : "  ") + row.branch + FirstLine(row.text, 100));
+    }
+    return {};
+  }
+  const std::optional<int64_t> id = PickMessage(tree);
+  if (!id) return {};
+  std::optional<std::string> question = session.GoTo(*id);
+  PrintConversation(session);
+  if (!question) return {};
+  PrintNote("[the next message replaces this question in a new branch]");
+  return {.quits = false, .draft = DraftOf(*std::move(question))};
 }
 
 SlashResult DeleteCommand(const std::string& arguments, ChatSession& session) {

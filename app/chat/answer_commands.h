@@ -1,4 +1,4 @@
-// The slash commands that act on answers: several at once, their code and their text, and /delete and /model. They
+// The slash commands that act on answers (several at once, their code and their text), /tree, /delete and /model. They
 // throw ConfigError, ResourceError and StoreError, which RunSlashCommand prints, and Interrupted, OutputClosed and
 // EngineDeadError. The functions keep no state; main thread.
 #pragma once
@@ -14,6 +14,7 @@ SlashResult AnswersCommand(const std::string& arguments, ChatSession& session);
 SlashResult PickCommand(const std::string& arguments, ChatSession& session);
 SlashResult CopyCommand(const std::string& arguments, ChatSession& session);
 SlashResult SaveCodeCommand(const std::string& arguments, ChatSession& session);
+SlashResult TreeCommand(const std::string& arguments, ChatSession& session);
 SlashResult DeleteCommand(const std::string& arguments, ChatSession& session);
 SlashResult ModelCommand(const std::string& arguments, ChatSession& session);
 

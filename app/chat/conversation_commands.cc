@@ -10,6 +10,7 @@
 #include "app/chats/chat_export.h"
 #include "app/markdown/answer_display.h"
 #include "app/output/list_text.h"
+#include "app/pickers/chat_pickers.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/progress_line.h"
 #include "engine/config/errors.h"
@@ -87,6 +88,11 @@ SlashResult NewCommand(const std::string&, ChatSession& session) {
 
 SlashResult ResumeCommand(const std::string& arguments, ChatSession& session) {
   if (!HasStore(session)) return {};
+  if (arguments.empty() && CanPick()) {
+    const std::optional<int64_t> chat = PickChat(*session.store(), session.tree().chat_id());
+    if (!chat || !ResumeChat(std::to_string(*chat), session) || session.tree().draft().empty()) return {};
+    return {.quits = false, .draft = session.tree().draft()};
+  }
   if (arguments.empty()) {
     const std::vector<ChatSummary> chats = session.store()->List(20);
     for (const ChatSummary& chat : chats) PrintNote(SummaryLine(chat));
@@ -159,8 +165,7 @@ SlashResult EditCommand(const std::string& arguments, ChatSession& session) {
     return {};
   }
   PrintNote("[the next message replaces this question in a new branch]");
-  if (text->starts_with('/')) text->insert(0, "/");
-  return {.quits = false, .draft = std::move(text)};
+  return {.quits = false, .draft = DraftOf(*std::move(text))};
 }
 
 SlashResult NextCommand(const std::string&, ChatSession& session) { return Move(session, 1); }
@@ -209,6 +214,11 @@ SlashResult ExportCommand(const std::string& arguments, ChatSession& session) {
   WriteNewFile(arguments, ExportText(chat, arguments));
   PrintNote("[written to " + arguments + "]");
   return {};
+}
+
+std::string DraftOf(std::string message) {
+  if (message.starts_with('/')) message.insert(0, "/");
+  return message;
 }
 
 bool OpenChat(const std::string& text, ChatSession& session) {

@@ -36,6 +36,9 @@ bool ResumeChat(const std::string& text, ChatSession& session);
 std::optional<std::vector<SettingChange>> ParseChanges(const std::string& command,
                                                        const std::vector<std::string>& words);
 
+// Returns the line that the user types to send `message`: with another slash if it begins with one.
+std::string DraftOf(std::string message);
+
 // Prints the last messages up to the current one.
 void PrintConversation(const ChatSession& session);
 

@@ -60,8 +60,7 @@ SlashResult Quit(const std::string&, ChatSession&) { return {.quits = true, .dra
 constexpr auto kSlashCommands = std::to_array<SlashCommand>({
     {"/help", "", "[COMMAND]", "list these commands, or describe one", Help},
     {"/new", "/clear", "", "begin a new conversation; if the old one is stored, /resume returns to it", NewCommand},
-    {"/resume", "", "[NUMBER|TEXT]", "continue a stored conversation; without an argument, list the last 20",
-     ResumeCommand},
+    {"/resume", "", "[NUMBER|TEXT]", "continue a stored conversation; without an argument, choose one", ResumeCommand},
     {"/undo", "", "[N]", "take back the last turn (a question and its answer), or the last N turns", UndoCommand},
     {"/redo", "", "", "reverse the last /undo, if the conversation has not changed since", RedoCommand},
     {"/regen", "/retry /regenerate", "[NAME=VALUE...]",
@@ -73,6 +72,7 @@ constexpr auto kSlashCommands = std::to_array<SlashCommand>({
     {"/edit", "", "[N]", "change the last question, or the N-th from the end, in a new branch", EditCommand},
     {"/next", "", "", "go to the next version of this answer or question", NextCommand},
     {"/prev", "", "", "go to the previous version", PreviousCommand},
+    {"/tree", "", "", "show all branches and go to one of their messages", TreeCommand},
     {"/fork", "", "[TITLE]", "copy the current branch to a new conversation and continue there", ForkCommand},
     {"/delete", "", "[yes]", "delete this conversation; without yes, only say what would be deleted", DeleteCommand},
     {"/copy", "", "[K]", "copy the last answer, or its K-th code block, to the clipboard", CopyCommand},

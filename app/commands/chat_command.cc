@@ -17,6 +17,7 @@
 #include "app/commands/commands.h"
 #include "app/commands/conversation_store.h"
 #include "app/editor/line_editor.h"
+#include "app/pickers/chat_pickers.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
 #include "app/terminal/terminal_modes.h"
@@ -52,8 +53,8 @@ std::string ContinueChat(const Settings& settings, ChatSession& session) {
   if (!continues && !settings.Has("resume")) return "";
   CheckCanContinue(settings, session.store());
   if (!continues && settings.Text("resume")->empty()) {
-    RunSlashCommand("/resume", session);
-    return "/resume ";
+    const SlashResult result = RunSlashCommand("/resume", session);
+    return CanPick() ? result.draft.value_or("") : "/resume ";
   }
   if (!ResumeChat(continues ? "" : *settings.Text("resume"), session)) {
     throw ConfigError("chat: no conversation was continued",
