@@ -105,6 +105,7 @@ void StreamAnswer(LoadedModel& model, const std::string& request_id, const std::
         answer.text += answer_text;
         answer.finish_reason = completion.finish_reason;
         is_shown = answer.finish_reason != FinishReason::kNone;
+        on_progress();  // before the text is shown, so that the beginning of a shown answer is stored
         display.Feed(answer_text, is_shown);
         if (answer.finish_reason == FinishReason::kError) PrintError(output.error);
       }
@@ -112,7 +113,6 @@ void StreamAnswer(LoadedModel& model, const std::string& request_id, const std::
     reasoning.Update();
     key.AbortIfPressed();
     if (!is_shown) display.Tick();
-    if (!outputs.empty()) on_progress();
   };
   RunUntilDone(engine, callbacks);
   answer.ends_thinking = key.has_aborted() && answer.finish_reason == FinishReason::kAbort && reasoning.is_thinking();

@@ -75,7 +75,7 @@ void PrintConversation(const ChatSession& session) {
     PrintNote(num_dropped == 1 ? "[the oldest turn is outside the context]"
                                : "[the oldest " + std::to_string(num_dropped) + " turns are outside the context]");
   }
-  if (!path.empty() && path.back()->role == ChatRole::kUser) {
+  if (!path.empty() && path.back()->role == ChatRole::kUser && session.tree().ChildrenOf(path.back()->id).empty()) {
     PrintNote("[this question has no answer; /regen answers it]");
   }
 }

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -150,31 +151,55 @@ TEST_F(ChatsProgramTest, AnswerCutOffByItsLengthContinuesWithTheTokensOfALongerO
 }
 
 // Kills a chat at different times while it answers, continues the answer in a new process, and compares the
-// conversation with one that was never killed.
+// conversation with one that was never killed. VLLMCLI_KILLS sets the number of kills.
 TEST_F(ChatsProgramTest, KilledChatContinuesAsIfItHadNotBeenKilled) {
+  const char* variable = getenv("VLLMCLI_KILLS");
+  const int num_rounds = variable == nullptr ? 16 : std::atoi(variable);
   const Flags longer = {"-n", "300"};
   Chat("whole", "first\nsecond\nthird\n", longer);
   const Json whole = Branch(Show("whole"));
-  for (int round = 0; round < 12; ++round) {
+  Chat("beginning", "first\n", longer);
+  int num_with_answer = 0;
+  for (int round = 0; round < num_rounds; ++round) {
     const std::string user = "killed" + std::to_string(round);
-    Chat(user, "first\n", longer);
+    fs::create_directories(fs::path(Database(user)).parent_path());
+    fs::copy_file(Database("beginning"), Database(user));
     PtyProgram chat({"chat", "-c", "-m", model_, "-n", "300", "--ignore-eos", "--seed", "5"}, As(user).environment);
     ASSERT_TRUE(chat.WaitFor(">>> first")) << chat.output();
     ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
+    const size_t output_before = chat.output().size();
     chat.Send("second\r");
-    ASSERT_TRUE(chat.WaitFor("second\r\n")) << chat.output();
     // In every second round, some of the answer has been shown. In the others, the kill may come at any time.
     if (round % 2 == 0) {
+      ASSERT_TRUE(chat.WaitFor("second\r\n")) << chat.output();
       ASSERT_TRUE(chat.WaitFor(" ")) << chat.output();
     }
     usleep(static_cast<useconds_t>(random() % 50'000));
     kill(chat.pid(), SIGKILL);
     chat.WaitForExit();
-    // The kill came before the question was stored, before the first token of its answer was, or later.
     const Json stored = Show(user);
-    const size_t num_messages = stored["messages"].size();
-    ASSERT_GE(num_messages, 2u) << user;
+    const Json branch = Branch(stored);
+    ASSERT_GE(branch.size(), 2u) << user;
+    for (size_t i = 0; i < 2; ++i) EXPECT_EQ(branch[i], whole[i]) << user;
+    // A question is stored before anything of its answer is shown, and the answer's first token before it is shown.
+    const std::string shown = chat.output().substr(output_before);
+    const size_t echo = shown.find("second\r\n");
+    // The rest also has the sequence that ends bracketed paste.
+    const bool shows_answer = echo != std::string::npos && shown.find(' ', echo) != std::string::npos;
+    const size_t num_messages = branch.size();
+    if (shows_answer) {
+      ASSERT_EQ(num_messages, 4u) << shown;
+    }
+    // The stored ids are the beginning of those that the chat without a kill has.
+    for (size_t i = 2; i < num_messages; ++i) {
+      const std::vector<int32_t> ids = branch[i][2];
+      std::vector<int32_t> expected = whole[i][2];
+      ASSERT_LE(ids.size(), expected.size());
+      expected.resize(ids.size());
+      EXPECT_EQ(ids, expected) << user;
+    }
     const bool has_answer = num_messages == 4;
+    num_with_answer += has_answer ? 1 : 0;
     const bool is_complete = has_answer && stored["messages"][3]["finish_reason"] == "length";
     const std::string command = num_messages == 2 ? "second\n"
                                 : !has_answer     ? "/regen seed=5\n"
@@ -182,6 +207,31 @@ TEST_F(ChatsProgramTest, KilledChatContinuesAsIfItHadNotBeenKilled) {
                                                   : "/continue\n";
     Chat(user, command + "third\n", {"-c", "-n", "300"});
     EXPECT_EQ(Branch(Show(user)), whole) << user << " " << command;
+  }
+  EXPECT_GE(num_with_answer, num_rounds / 2);
+}
+
+TEST_F(ChatsProgramTest, AnswerInterruptedByControlCContinuesWithItsTokens) {
+  Chat("whole", "first\nsecond\n", {"-n", "400"});
+  const Json whole = Branch(Show("whole"));
+  for (int round = 0; round < 4; ++round) {
+    const std::string user = "interrupted" + std::to_string(round);
+    PtyProgram chat({"chat", "-m", model_, "-n", "400", "--ignore-eos", "--seed", "5"}, As(user).environment);
+    ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
+    chat.Send("first\r");
+    ASSERT_TRUE(chat.WaitFor("first\r\n")) << chat.output();
+    ASSERT_TRUE(chat.WaitFor(" ")) << chat.output();
+    usleep(static_cast<useconds_t>(random() % 30'000));
+    chat.Send("\x03");
+    ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
+    chat.Send("/continue\r");
+    ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
+    chat.Send("second\r");
+    ASSERT_TRUE(chat.WaitFor("[cut off after 400 tokens")) << chat.output();
+    ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
+    chat.Send("\x04");
+    EXPECT_EQ(chat.WaitForExit(), 0);
+    EXPECT_EQ(Branch(Show(user)), whole) << user;
   }
 }
 

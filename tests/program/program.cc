@@ -315,6 +315,11 @@ bool PtyProgram::WaitForStop(std::chrono::milliseconds limit) {
   return true;
 }
 
+void PtyProgram::CloseTerminal() {
+  close(master_);
+  master_ = -1;
+}
+
 bool PtyProgram::TerminalIsRestored() const { return ModesOf(slave_) == modes_before_; }
 
 }  // namespace vllm::app

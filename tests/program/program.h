@@ -93,6 +93,8 @@ class PtyProgram {
   int WaitForExit(std::chrono::milliseconds limit = std::chrono::seconds(120));
   // Waits until a signal has stopped the program. Returns false if the program ends first or `limit` expires.
   bool WaitForStop(std::chrono::milliseconds limit = std::chrono::seconds(120));
+  // Closes the terminal's other side, as if the terminal emulator had been killed. Its modes can no longer be read.
+  void CloseTerminal();
   const std::string& output() const { return output_; }
   // Returns what the terminal shows after the output that has been read.
   const TerminalEmulator& terminal() const { return terminal_; }
