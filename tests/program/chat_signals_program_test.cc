@@ -93,6 +93,8 @@ class ChatSignalsTest : public ChatsProgramTest {
     const size_t echo = chat.output().rfind(question + "\r\n");
     if (echo == std::string::npos) return;
     std::string shown = chat.output().substr(echo + question.size() + 2);
+    constexpr std::string_view kPasteOff = "\x1b[?2004l\r";
+    if (shown.starts_with(kPasteOff)) shown.erase(0, kPasteOff.size());
     shown = shown.substr(0, shown.find_first_of("\r\n\x1b^>["));  // the answer's first line, without notes and prompts
     if (shown.empty()) return;
     ++num_answered_;

@@ -213,7 +213,10 @@ PtyProgram::PtyProgram(const std::vector<std::string>& arguments, const PtyOptio
   if (pipe2(reports, O_CLOEXEC) != 0) return;
   reports_ = reports[0];
   shell_ = fork();
-  if (shell_ == 0) RunShell(slave_, reports[1], options.program, arguments, options.environment);
+  if (shell_ == 0) {
+    close(master_);  // so that CloseTerminal closes the last descriptor
+    RunShell(slave_, reports[1], options.program, arguments, options.environment);
+  }
   close(reports[1]);
   int started = -1;
   if (read(reports_, &started, sizeof(started)) == static_cast<ssize_t>(sizeof(started))) pid_ = started;
