@@ -180,7 +180,7 @@ class ChatSession {
   std::string NextRequestId() const { return "chat-" + std::to_string(num_requests_); }
   void PrintStoreNotice();
   std::string ContinueHint() const;
-  // Sets what depends on the model.
+  // Updates what depends on the model, after it was replaced.
   void UseModel();
   void PrintStatsLine() const;
 

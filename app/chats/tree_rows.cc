@@ -40,8 +40,8 @@ std::string TextOf(const StoredMessage& message) {
 // A message that is still to be drawn.
 struct Pending {
   int64_t id;
-  std::string line;   // the lines of its own row
-  std::string below;  // the lines of the rows below it
+  std::string line;   // the lines before its text
+  std::string below;  // the lines of the rows below
   int level;
 };
 

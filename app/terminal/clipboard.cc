@@ -71,7 +71,7 @@ bool RunWithInput(const std::vector<const char*>& arguments, std::string_view te
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, reader.get(), STDIN_FILENO);
-  // The program may go on in the background to serve the text; it must not keep our terminal or pipe open.
+  // The program may continue in the background to serve the text; it must not keep our terminal or pipe open.
   posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   posix_spawnattr_t attributes;

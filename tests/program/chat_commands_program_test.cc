@@ -135,7 +135,7 @@ TEST_F(ChatCommandsTest, AnswerIsCopiedThroughTheTerminal) {
   EXPECT_EQ(chat.WaitForExit(), 0);
 }
 
-TEST_F(ChatCommandsTest, CodeBlockIsWrittenToANewFile) {
+TEST_F(ChatCommandsTest, CodeBlockIsWrittenToAFileThatDidNotExist) {
   Import("save", "- item\n\n  ```sh\n  ls \x1b[31m\n    -l\n  ```\n");
   const std::string file = temp_.path() + "/code.sh";
   const ProgramResult result =

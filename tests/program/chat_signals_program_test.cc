@@ -103,7 +103,7 @@ class ChatSignalsTest : public ChatsProgramTest {
     ASSERT_FALSE(stored.empty()) << chat.output();
     const size_t num_compared = std::min(shown.size(), stored.size());
     EXPECT_EQ(shown.substr(0, num_compared), stored.substr(0, num_compared));
-    // A chat that ends by itself stores all it has shown.
+    // A chat that can end normally stores all it has shown.
     if (event != Event::kKill) {
       EXPECT_LE(shown.size(), stored.size());
     }
