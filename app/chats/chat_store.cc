@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstring>
 #include <map>
+#include <thread>
 
 #include "app/chats/chat_schema.h"
 #include "app/cli/xdg.h"
@@ -52,6 +53,20 @@ constexpr char kSummaryColumns[] =
 constexpr char kTitleColumn[] =
     "CASE WHEN chats.title != '' THEN chats.title ELSE coalesce((SELECT substr(text, 1, 80) FROM messages AS first "
     "WHERE first.chat = chats.id AND first.role = 1 ORDER BY first.id LIMIT 1), '') END";
+
+// Returns false if the file system does not support WAL. Waits for the locks of other processes itself, because SQLite
+// does not while it changes the mode, to avoid a deadlock.
+bool EnterWal(Database& database) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kBusyTimeoutMs);
+  while (true) {
+    try {
+      return database.QueryText("PRAGMA journal_mode = WAL") == "wal";
+    } catch (const StoreBusyError&) {
+      if (std::chrono::steady_clock::now() >= end) throw;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
 
 void EnsureFile(const std::string& directory, const std::string& path) {
   const auto fail = [&](const std::string& why) { throw StoreError(Escape(path) + ": " + why); };
@@ -260,7 +275,7 @@ void ChatStore::ChooseJournal() {
       !is_known || std::find(kRemoteFileSystems.begin(), kRemoteFileSystems.end(), type) != kRemoteFileSystems.end();
   if (!is_remote) {
     try {
-      uses_wal_ = database_->QueryText("PRAGMA journal_mode = WAL") == "wal";
+      uses_wal_ = EnterWal(*database_);
       if (uses_wal_) {
         // Some file systems accept WAL and then fail at the first write. This one changes nothing. The transaction
         // keeps another process from migrating the file between the read and the write.
