@@ -20,7 +20,8 @@ TEST(ChatCacheTest, TwentyTurnsFindTheirHistoryInThePrefixCache) {
   std::string input;
   std::string line;
   for (int i = 0; i < 10 && std::getline(file, line); ++i) {
-    for (std::string turn : Json::parse(line)["turns"]) {
+    const Json question = Json::parse(line);
+    for (std::string turn : question["turns"]) {
       for (char& c : turn) c = c == '\n' ? ' ' : c;
       input += turn + "\n";
     }
