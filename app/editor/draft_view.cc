@@ -18,6 +18,12 @@ bool IsAscii(std::string_view text) {
 
 }  // namespace
 
+std::string UnwrappedText(const SafeText& text) {
+  // Only text whose width is uncertain could reach the edge.
+  if (IsAscii(text.view())) return std::string(text.view());
+  return std::string(kNoWrap) + std::string(text.view()) + std::string(kWrap);
+}
+
 std::string DraftView::ToTop() const { return "\r" + Up(cursor_row_); }
 
 std::string DraftView::Draw(const DraftLayout& layout) {
@@ -62,7 +68,7 @@ std::string DraftView::DrawChangedRows(const DraftLayout& layout) {
     const bool is_last = i + 1 == num_rows;
     if (i < rows_.size() && rows_[i] == layout.rows[i] && !(is_last && rows_.size() > num_rows)) continue;
     if (i < rows_.size()) bytes += is_last ? kEraseBelow : kEraseRow;
-    bytes += layout.rows[i].text.view();
+    bytes += UnwrappedText(layout.rows[i].text);
     is_at_end = is_last;
   }
   const std::string_view before = layout.before_cursor.view();
@@ -72,13 +78,12 @@ std::string DraftView::DrawChangedRows(const DraftLayout& layout) {
     bytes += Up(static_cast<int>(num_rows) - 1 - layout.cursor_row) + "\r";
     if (!IsAscii(before)) {
       // Written again instead of moving over it, because the terminal may give it another width.
-      bytes += before;
+      bytes += UnwrappedText(layout.before_cursor);
     } else if (!before.empty()) {
       bytes += "\x1b[" + std::to_string(before.size()) + "C";
     }
   }
-  // Only a row whose width is uncertain could reach the edge.
-  return IsAscii(bytes) ? bytes : std::string(kNoWrap) + bytes + std::string(kWrap);
+  return bytes;
 }
 
 std::string DraftView::Erase() {

@@ -1,7 +1,7 @@
 // DraftView: knows which rows of a draft a terminal shows, and makes the bytes that change them. It moves the cursor
 // only relative to where it is, and never above the first row of the draft, so that everything above the draft and the
-// scrollback stay as they are. While it draws rows whose width is uncertain, the terminal does not wrap them; it does
-// again at the end of the bytes. Owned by LineEditor; main thread.
+// scrollback stay as they are. The terminal does not wrap rows whose width is uncertain; wrapping is on again after
+// each row, because a process may be killed between two of them. Owned by LineEditor; main thread.
 //
 //   ESC [ n A   up            ESC [ J   erase to the end of the screen      ESC [ ? 7 l   do not wrap
 //   ESC [ n C   right         ESC [ K   erase to the end of the row         ESC [ ? 7 h   wrap
@@ -13,6 +13,9 @@
 #include "app/editor/draft_layout.h"
 
 namespace vllm::app {
+
+// Returns the bytes that write a row which the terminal does not wrap.
+std::string UnwrappedText(const SafeText& text);
 
 class DraftView {
  public:

@@ -196,7 +196,7 @@ std::optional<std::string> LineEditor::ReadLine(const std::string& prompt, const
   }
   if (draws_) DrawSent(g_readline.line);
   std::string message = MessageOfDraft(g_readline.line);
-  if (g_readline.is_typed) Remember(message);
+  if (g_readline.is_typed) Remember(message, /*was_sent=*/true);
   return message;
 }
 
@@ -361,9 +361,9 @@ void LineEditor::HandleInterrupt() {
     PrintNote("Ctrl-D or /exit quits.");
   } else {
     last_interrupt_.reset();
-    Remember(draft);
-    if (!told_about_history_) PrintNote("[cleared; the Up key brings it back]");
-    told_about_history_ = true;
+    if (Remember(draft, /*was_sent=*/false) && !std::exchange(told_about_history_, true)) {
+      PrintNote("[cleared; the Up key brings it back]");
+    }
   }
   Begin(prompt_);
   g_readline.must_draw = true;
@@ -412,12 +412,12 @@ void LineEditor::DrawSent(const std::string& text) {
     const std::string note = "[" + GroupedText(static_cast<int64_t>(num_left_out)) + " more rows]";
     layout.rows.insert(layout.rows.begin() + kMaxSentRows / 2, DraftRow{SafeText(note)});
   }
-  std::string bytes = view_.Erase() + "\x1b[?7l";
+  std::string bytes = view_.Erase();
   for (const DraftRow& row : layout.rows) {
-    bytes += row.text.view();
-    bytes += "\r\n";
+    bytes += UnwrappedText(row.text);
+    bytes += '\n';
   }
-  WriteToTerminal(bytes + "\x1b[?7h");
+  WriteToTerminal(bytes);
 }
 
 void LineEditor::LeaveDraft() {
@@ -560,18 +560,22 @@ int LineEditor::OnReadKey(std::FILE*) {
   return static_cast<unsigned char>(editor.input_.TakeKey());
 }
 
-void LineEditor::Remember(const std::string& line) {
-  if (line.starts_with(' ') || line.find_first_not_of(" \t\n") == std::string::npos) return;
+bool LineEditor::Remember(const std::string& line, bool was_sent) {
+  if (line.find_first_not_of(" \t\n") == std::string::npos) return false;
+  // A message that begins with a blank is not remembered. A draft that Ctrl-C has cleared is, but not in the file.
+  const bool is_private = line.starts_with(' ');
+  if (is_private && was_sent) return false;
   const HIST_ENTRY* last = history_length > 0 ? history_get(history_base + history_length - 1) : nullptr;
-  if (last != nullptr && line == last->line) return;
+  if (last != nullptr && line == last->line) return true;
   add_history(line.c_str());
-  if (history_ == nullptr) return;
+  if (history_ == nullptr || is_private) return true;
   try {
     history_->Append(line);
   } catch (const ResourceError& error) {
     PrintWarning(error.what());
     history_.reset();
   }
+  return true;
 }
 
 }  // namespace vllm::app

@@ -78,7 +78,8 @@ class LineEditor {
   // Goes to the row below the draft.
   void LeaveDraft();
   void ListChoices(const std::vector<CompletionChoice>& choices);
-  void Remember(const std::string& line);
+  // Adds a message or a cleared draft to the history. Returns false if it is not one to remember.
+  bool Remember(const std::string& line, bool was_sent);
 
   // Readline's hooks, which have no user pointer.
   static char** OnComplete(const char* text, int start, int end);

@@ -175,6 +175,18 @@ TEST_F(LineEditorTest, ControlCMovesTheDraftToTheHistory) {
   ExpectDraft("two\nlines", 9);
 }
 
+TEST_F(LineEditorTest, ClearedDraftThatBeginsWithABlankIsNotInTheFile) {
+  const std::string history = (directory_ / "history").string();
+  PtyProgram& editor = Start(80, 24, {history});
+  editor.Send(" private");
+  ExpectDraft(" private", 8);
+  editor.Send("\x03");
+  ExpectScreen(">>>  private\n[cleared; the Up key brings it back]\n>>>\n");
+  editor.Send(kUp);
+  ExpectDraft(" private", 8);
+  EXPECT_EQ(fs::file_size(history), 0u);
+}
+
 TEST_F(LineEditorTest, SecondControlCSaysHowToQuitAndTheThirdQuits) {
   PtyProgram& editor = Start();
   editor.Send("draft");
@@ -199,6 +211,27 @@ TEST_F(LineEditorTest, SignalThatEndsTheProgramLeavesTheDraftToItsCaller) {
     EXPECT_TRUE(editor.TerminalIsRestored());
     EXPECT_FALSE(editor.terminal().state().bracketed_paste);
     EXPECT_EQ(Results(1)[0], nlohmann::json({number, "half\na message"}));
+  }
+}
+
+TEST_F(LineEditorTest, SignalsAtAnyTimeRestoreTheTerminal) {
+  std::mt19937 random(9);
+  for (int round = 0; round < 60; ++round) {
+    PtyProgram& editor = Start(20 + static_cast<int>(random() % 60), 4 + static_cast<int>(random() % 20));
+    std::string keys;
+    const int num_keys = static_cast<int>(random() % 40);
+    for (int i = 0; i < num_keys; ++i) {
+      const Lines choices = {"a",         "\n",        kUp,  kLeft, "\x1b",  "\x12",
+                             "\x1b[200~", "\x1b[201~", "\t", "/h",  kFamily, "\r"};
+      keys += choices[random() % choices.size()];
+    }
+    editor.Send(keys);
+    const int number = std::vector<int>{SIGTERM, SIGHUP, SIGQUIT, SIGSEGV}[random() % 4];
+    kill(editor.pid(), number);
+    EXPECT_EQ(editor.WaitForExit(), 128 + number) << nlohmann::json(keys).dump();
+    EXPECT_TRUE(editor.TerminalIsRestored());
+    TerminalState state = editor.terminal().state();
+    EXPECT_EQ(state, TerminalState()) << nlohmann::json(keys).dump();
   }
 }
 
