@@ -47,7 +47,8 @@ SlashResult TakeLine(const std::string& line, ChatSession& session, bool prints_
 }
 
 // Continues the conversation that the flags name, if any. Returns its draft. Throws ConfigError if there is none. For
-// --resume without a value, lists the conversations and returns the beginning of the command that chooses one.
+// --resume without a value, lets the user choose one, or lists them and returns the beginning of the command that
+// chooses one.
 std::string ContinueChat(const Settings& settings, ChatSession& session) {
   const bool continues = settings.Switch("continue");
   if (!continues && !settings.Has("resume")) return "";
@@ -90,9 +91,13 @@ void ChatOnTerminal(ChatSession& session, bool prints_stats, std::string draft) 
   try {
     while (const std::optional<std::string> line = editor.ReadLine(">>> ", draft)) {
       SlashResult result = TakeLine(*line, session, prints_stats);
-      if (result.quits) return;
+      if (result.quits) {
+        session.SetDraft("");
+        return;
+      }
       draft = std::move(result.draft).value_or("");
     }
+    session.SetDraft("");
   } catch (const Interrupted& interrupted) {
     if (interrupted.signal_number() != SIGINT) session.SetDraft(editor.unfinished_line());
     throw;
