@@ -13,7 +13,6 @@
 #include "app/batch/input/batch_row.h"
 #include "app/batch/input/sampling_fields.h"
 #include "app/chat/answer_stream.h"
-#include "app/chat/display_commands.h"
 #include "app/cli/parse_value.h"
 #include "app/model/model_digest.h"
 #include "app/output/json_text.h"

@@ -5,9 +5,11 @@
 // at its first token, then every two seconds, and at its end.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,6 +32,9 @@ std::string UnknownSettingText(const std::string& name);
 
 // A setting and its value as text, such as {"temperature", "0.2"}.
 using SettingChange = std::pair<std::string, std::string>;
+
+// The settings of /set that change how answers are shown; their values are on and off.
+inline constexpr std::array<std::string_view, 2> kDisplaySettings = {"markdown", "stats"};
 
 // How the chat shows answers.
 struct ChatDisplay {

@@ -45,9 +45,7 @@ int Ignore(MD_SPANTYPE, void*, void*) { return 0; }
 int TakeText(MD_TEXTTYPE, const MD_CHAR* text, MD_SIZE size, void* user) {
   auto& finder = *static_cast<Finder*>(user);
   if (!finder.is_inside) return 0;
-  return Guarded([&] {
-    finder.blocks.back().text.append(text, size);
-  });
+  return Guarded([&] { finder.blocks.back().text.append(text, size); });
 }
 
 }  // namespace

@@ -13,7 +13,8 @@ struct CodeBlock {
 };
 
 // Returns the blocks in their order, with the indentation of their list items and the marks of their block quotes
-// removed and with U+FFFD in place of NUL. A fence that is not closed ends with the text. Returns none if memory runs out.
+// removed and with U+FFFD in place of NUL. A fence that is not closed ends with the text. Returns none if memory runs
+// out.
 std::vector<CodeBlock> FindCodeBlocks(std::string_view markdown);
 
 }  // namespace vllm::app

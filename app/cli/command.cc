@@ -29,7 +29,8 @@ constexpr auto kCommands = std::to_array<CommandInfo>({
     {Command::kRun, "run", "[PROMPT...]", "", false, "answer one prompt using the model's chat template",
      "Answers one prompt. The words of PROMPT are joined with spaces. Text piped to standard input comes first, "
      "followed by a line break and PROMPT. The argument - reads standard input even when it is a terminal. Put -- "
-     "before a prompt that begins with a dash. With -c or --resume, the prompt continues a stored conversation, exactly as "
+     "before a prompt that begins with a dash. With -c or --resume, the prompt continues a stored conversation, "
+     "exactly as "
      "in a chat. Otherwise it is stored only with --save.",
      "vllmcli run 'How do I run a batch?'\n"
      "git diff | vllmcli run -m ./model 'Write a commit message for this:'\n"

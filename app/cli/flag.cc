@@ -128,10 +128,12 @@ constexpr Flag kFlags[] = {
     {"continue", 'c', kSwitch, "", "", "", kPrompt, Bits(kChat, kRun), false, false,
      "continue the most recent conversation; run: store the prompt and its answer in it"},
     {"resume", 0, kOptionalText, "NUMBER|TEXT", "", "", kPrompt, Bits(kChat, kRun), false, false,
-     "continue the conversation with this number, or the only one whose title contains TEXT; without a value, chat lets "
+     "continue the conversation with this number, or the only one whose title contains TEXT; without a value, chat "
+     "lets "
      "you choose one"},
     {"save", 0, kNegatable, "", "", "true", kPrompt, Bits(kChat, kRun), false, true,
-     "store conversations in $XDG_DATA_HOME/vllmcli/chats.db, and typed lines in the history file; run stores only with "
+     "store conversations in $XDG_DATA_HOME/vllmcli/chats.db, and typed lines in the history file; run stores only "
+     "with "
      "--save, -c or --resume"},
     {"ephemeral", 0, kSwitch, "", "", "", kPrompt, Bits(kChat, kRun), false, true,
      "write no file at all: like --no-save, and without the packed-weight cache"},

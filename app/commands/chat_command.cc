@@ -8,11 +8,11 @@
 #include <utility>
 
 #include "app/batch/input/record_reader.h"
-#include "app/chat/chat_input.h"
 #include "app/chat/chat_session.h"
-#include "app/chat/conversation_commands.h"
-#include "app/chat/preset_commands.h"
-#include "app/chat/slash_commands.h"
+#include "app/chat/commands/chat_input.h"
+#include "app/chat/commands/conversation_commands.h"
+#include "app/chat/commands/preset_commands.h"
+#include "app/chat/commands/slash_commands.h"
 #include "app/cli/xdg.h"
 #include "app/commands/commands.h"
 #include "app/commands/conversation_store.h"

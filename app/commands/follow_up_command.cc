@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "app/chat/chat_session.h"
-#include "app/chat/conversation_commands.h"
+#include "app/chat/commands/conversation_commands.h"
 #include "app/commands/commands.h"
 #include "app/commands/conversation_store.h"
 #include "app/commands/prompt_input.h"

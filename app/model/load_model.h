@@ -31,7 +31,7 @@ struct LoadedModel {
   std::shared_ptr<const ReasoningFormat> reasoning_format;  // null: unknown, or the model does not think
   std::unique_ptr<LLMEngine> engine;
   const BackgroundWork* background = nullptr;  // other requests that use the engine, see RunUntilDone; borrowed
-  std::unique_ptr<LivePublisher> publisher;  // after the engine, so that it is destroyed first
+  std::unique_ptr<LivePublisher> publisher;    // after the engine, so that it is destroyed first
   Seconds load_time{0};
 };
 

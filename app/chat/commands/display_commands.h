@@ -2,17 +2,12 @@
 // thread.
 #pragma once
 
-#include <array>
 #include <string>
-#include <string_view>
 
 #include "app/chat/chat_session.h"
-#include "app/chat/slash_result.h"
+#include "app/chat/commands/slash_result.h"
 
 namespace vllm::app {
-
-// The settings of /set that are not sampling settings; their values are on and off.
-inline constexpr std::array<std::string_view, 2> kDisplaySettings = {"markdown", "stats"};
 
 // Handles /set for a setting of the display. Returns false if `name` is none. An empty `value` prints the setting.
 // Throws ConfigError for a value that is neither on nor off.

@@ -1,4 +1,4 @@
-#include "app/chat/engine_commands.h"
+#include "app/chat/commands/engine_commands.h"
 
 #include <unistd.h>
 

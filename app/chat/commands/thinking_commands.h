@@ -4,7 +4,7 @@
 #include <string>
 
 #include "app/chat/chat_session.h"
-#include "app/chat/slash_result.h"
+#include "app/chat/commands/slash_result.h"
 
 namespace vllm::app {
 

@@ -1,4 +1,4 @@
-#include "app/chat/answer_commands.h"
+#include "app/chat/commands/answer_commands.h"
 
 #include <algorithm>
 #include <optional>
@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "app/chat/conversation_commands.h"
+#include "app/chat/commands/conversation_commands.h"
 #include "app/chats/chat_export.h"
 #include "app/chats/code_blocks.h"
 #include "app/chats/tree_rows.h"

@@ -1,18 +1,18 @@
-#include "app/chat/slash_commands.h"
+#include "app/chat/commands/slash_commands.h"
 
 #include <algorithm>
 #include <array>
 #include <string_view>
 #include <utility>
 
-#include "app/chat/answer_commands.h"
-#include "app/chat/chat_input.h"
-#include "app/chat/conversation_commands.h"
-#include "app/chat/display_commands.h"
-#include "app/chat/engine_commands.h"
-#include "app/chat/preset_commands.h"
-#include "app/chat/settings_commands.h"
-#include "app/chat/thinking_commands.h"
+#include "app/chat/commands/answer_commands.h"
+#include "app/chat/commands/chat_input.h"
+#include "app/chat/commands/conversation_commands.h"
+#include "app/chat/commands/display_commands.h"
+#include "app/chat/commands/engine_commands.h"
+#include "app/chat/commands/preset_commands.h"
+#include "app/chat/commands/settings_commands.h"
+#include "app/chat/commands/thinking_commands.h"
 #include "app/chats/sqlite.h"
 #include "app/cli/parse_value.h"
 #include "app/terminal/output_stream.h"

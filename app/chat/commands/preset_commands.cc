@@ -1,4 +1,4 @@
-#include "app/chat/preset_commands.h"
+#include "app/chat/commands/preset_commands.h"
 
 #include <vector>
 

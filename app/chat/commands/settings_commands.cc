@@ -1,9 +1,9 @@
-#include "app/chat/settings_commands.h"
+#include "app/chat/commands/settings_commands.h"
 
 #include <algorithm>
 #include <vector>
 
-#include "app/chat/display_commands.h"
+#include "app/chat/commands/display_commands.h"
 #include "app/output/request_stats.h"
 #include "app/terminal/output_stream.h"
 

@@ -1,4 +1,4 @@
-#include "app/chat/slash_result.h"
+#include "app/chat/commands/slash_result.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,4 @@
-#include "app/chat/conversation_commands.h"
+#include "app/chat/commands/conversation_commands.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "app/chat/thinking_commands.h"
+#include "app/chat/commands/thinking_commands.h"
 
 #include <chrono>
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "app/chat/chat_session.h"
-#include "app/chat/slash_result.h"
+#include "app/chat/commands/slash_result.h"
 #include "app/editor/completer.h"
 
 namespace vllm::app {

@@ -1,4 +1,4 @@
-#include "app/chat/display_commands.h"
+#include "app/chat/commands/display_commands.h"
 
 #include <algorithm>
 

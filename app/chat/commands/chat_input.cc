@@ -1,4 +1,4 @@
-#include "app/chat/chat_input.h"
+#include "app/chat/commands/chat_input.h"
 
 #include <signal.h>
 
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "app/attachments/attached_files.h"
-#include "app/chat/slash_commands.h"
+#include "app/chat/commands/slash_commands.h"
 #include "app/cli/flag.h"
 #include "app/editor/command_completer.h"
 #include "app/editor/path_completion.h"
