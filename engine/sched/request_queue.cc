@@ -114,6 +114,11 @@ RequestQueue& InteractiveFirstQueue::QueueOf(const Request& request) {
   return *others_;
 }
 
+void InteractiveFirstQueue::AppendFirst(size_t max, std::vector<const Request*>& requests) const {
+  interactive_.AppendFirst(max, requests);
+  others_->AppendFirst(max - std::min(max, interactive_.size()), requests);
+}
+
 std::unique_ptr<RequestQueue> CreateRequestQueue(SchedulingPolicy policy) {
   std::unique_ptr<RequestQueue> others;
   if (policy == SchedulingPolicy::kPriority) {

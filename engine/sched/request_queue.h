@@ -80,6 +80,7 @@ class InteractiveFirstQueue final : public RequestQueue {
   Request* Pop() override { return interactive_.empty() ? others_->Pop() : interactive_.Pop(); }
   void Remove(Request* request) override { QueueOf(*request).Remove(request); }
   size_t size() const override { return interactive_.size() + others_->size(); }
+  void AppendFirst(size_t max, std::vector<const Request*>& requests) const override;
 
  private:
   RequestQueue& QueueOf(const Request& request);
