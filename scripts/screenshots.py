@@ -129,7 +129,7 @@ def to_svg(rows, columns, title):
 
 
 class Terminal:
-    """A tmux session of its own server that runs one command."""
+    """One command in a tmux session with its own server."""
 
     def __init__(self, command, columns, rows, environment):
         self.columns = columns

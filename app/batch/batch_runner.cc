@@ -1,5 +1,6 @@
 #include "app/batch/batch_runner.h"
 
+#include <signal.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -204,6 +205,8 @@ BackgroundWork BatchRunner::Background() {
     if (output.finished) Finish(output);
     UpdateLive();
   };
+  background.is_done = [this] { return IsDone(); };
+  background.progress_text = [this] { return ProgressText(); };
   return background;
 }
 
@@ -233,6 +236,15 @@ void BatchRunner::RunRows() {
     WriteFinished(outputs);
     PrintEngineWarning(engine_);
     ShowProgress();
+  };
+  callbacks.on_signal = [] {
+    // A chat that ran before has left SIGTSTP to the program.
+    const int signal_number = TakeSignal();
+    if (signal_number == SIGTSTP) {
+      SuspendProcess();
+    } else if (signal_number != 0) {
+      throw Interrupted(signal_number);
+    }
   };
   callbacks.watches_stdout = output_.is_stdout();
   RunUntilDone(engine_, callbacks);

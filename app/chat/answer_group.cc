@@ -65,6 +65,7 @@ void StreamAnswers(LoadedModel& model, const std::string& request_id, int64_t fi
   AnswerPrinter printer(answers, first_number);
   PromptStatus status(engine);
   RunCallbacks callbacks;
+  callbacks.background = model.background;
   callbacks.on_signal = [&] {
     const int signal_number = TakeSignal();
     if (signal_number == SIGINT) {

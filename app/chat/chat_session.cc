@@ -93,8 +93,8 @@ std::string UnknownSettingText(const std::string& name) {
          (near.empty() ? "; /set lists the settings" : "; did you mean " + near + "?");
 }
 
-ChatSession::ChatSession(LoadedModel model, Settings settings, ChatStore* store, std::optional<PresetPrompt> preset)
-    : model_(std::move(model)),
+ChatSession::ChatSession(LoadedModel& model, Settings settings, ChatStore* store, std::optional<PresetPrompt> preset)
+    : model_(model),
       settings_(std::move(settings)),
       store_(store),
       tree_(store),

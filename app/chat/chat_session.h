@@ -45,9 +45,9 @@ struct ChatDisplay {
 
 class ChatSession {
  public:
-  // Borrows `store`; null: conversations are not stored. `preset` is the one that `settings` already contain. REQUIRES:
-  // `model` has a renderer and a tokenizer.
-  ChatSession(LoadedModel model, Settings settings, ChatStore* store,
+  // Borrows `model`, which SwitchModel replaces, and `store`; null: conversations are not stored. `preset` is the one
+  // that `settings` already contain. REQUIRES: `model` has a renderer and a tokenizer.
+  ChatSession(LoadedModel& model, Settings settings, ChatStore* store,
               std::optional<PresetPrompt> preset = std::nullopt);
   // Warns if the end of the conversation cannot be stored.
   ~ChatSession();
@@ -114,11 +114,11 @@ class ChatSession {
   void UsePreset(const std::string& name, const std::vector<std::string>& assignments);
   const std::optional<PresetPrompt>& preset() const { return preset_; }
 
-  // Replaces the model. All settings that the user has set stay, and the conversation continues. First checks the files
-  // of the new model other than its weights, then ends the engine, so that the new model has the memory of the old one.
-  // If the weights cannot be loaded, loads the old model again. Throws ConfigError, ModelError, ResourceError,
-  // TokenizerError and ChatTemplateError with the old model in place. Throws EngineDeadError if the old model cannot be
-  // loaded again.
+  // Replaces the model. Throws ConfigError if a batch uses it. All settings that the user has set stay, and the
+  // conversation continues. First checks the files of the new model other than its weights, then ends the engine, so
+  // that the new model has the memory of the old one. If the weights cannot be loaded, loads the old model again.
+  // Throws ConfigError, ModelError, ResourceError, TokenizerError and ChatTemplateError with the old model in place.
+  // Throws EngineDeadError if the old model cannot be loaded again.
   void SwitchModel(const std::string& name);
 
   // Changes a sampling setting or context-shift for the following messages. Throws ConfigError if no setting is called
@@ -189,7 +189,7 @@ class ChatSession {
   void UseModel();
   void PrintStatsLine() const;
 
-  LoadedModel model_;
+  LoadedModel& model_;
   Settings settings_;
   SamplingParams params_;
   ChatStore* store_;

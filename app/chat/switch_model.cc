@@ -29,6 +29,7 @@ ModelLocation CheckModelFiles(const Settings& settings) {
 }  // namespace
 
 void ChatSession::SwitchModel(const std::string& name) {
+  if (model_.background != nullptr) throw ConfigError("/model: the batch uses this model until it ends");
   Settings changed = settings_;
   changed.Set(*FindFlag("model"), {name}, SettingSource::kChat, "/model");
   if (CheckModelFiles(changed).path() == model_.location.path()) {

@@ -131,11 +131,10 @@ constexpr Flag kFlags[] = {
      "continue the conversation with this number, or the only one whose title contains TEXT; without a value, chat "
      "lets "
      "you choose one"},
-    {"save", 0, kNegatable, "", "", "true", kPrompt, Bits(kChat, kRun), false, true,
+    {"save", 0, kNegatable, "", "", "true", kPrompt, Bits(kChat, kRun, kBatch), false, true,
      "store conversations in $XDG_DATA_HOME/vllmcli/chats.db, and typed lines in the history file; run stores only "
-     "with "
-     "--save, -c or --resume"},
-    {"ephemeral", 0, kSwitch, "", "", "", kPrompt, Bits(kChat, kRun), false, true,
+     "with --save, -c or --resume"},
+    {"ephemeral", 0, kSwitch, "", "", "", kPrompt, Bits(kChat, kRun, kBatch), false, true,
      "write no file at all: like --no-save, and without the packed-weight cache"},
 
     {"context-shift", 0, kChoice, "POLICY", "half|off", "half", kPrompt, Bits(kChat), false, true,
@@ -184,6 +183,8 @@ constexpr Flag kFlags[] = {
     {"format", 0, kChoice, "FORMAT", "jsonl|text", "jsonl", kBatchRun, Bits(kBatch), false, false,
      "output format; text: only the answers, without JSON"},
     {"ordered", 0, kSwitch, "", "", "", kBatchRun, Bits(kBatch), false, false, "write rows in input order"},
+    {"chat", 0, kSwitch, "", "", "", kBatchRun, Bits(kBatch), false, false,
+     "open a chat on the same engine while the batch runs; its answers come first"},
     {"live", 0, kSwitch, "", "", "", kBatchRun, Bits(kBatch), false, false,
      "show the live view (see vllmcli top) while the batch runs; q stops the batch and keeps the finished rows"},
     {"check", 0, kSwitch, "", "", "", kBatchRun, Bits(kBatch), false, false,

@@ -15,6 +15,7 @@
 #include "app/batch/batch_check.h"
 #include "app/batch/batch_live.h"
 #include "app/batch/batch_runner.h"
+#include "app/commands/chat_loop.h"
 #include "app/commands/commands.h"
 #include "app/model/load_model.h"
 #include "app/output/request_stats.h"
@@ -23,6 +24,7 @@
 #include "app/terminal/output_stream.h"
 #include "app/terminal/progress_line.h"
 #include "app/terminal/signals.h"
+#include "app/terminal/terminal_modes.h"
 #include "engine/config/errors.h"
 #include "tokenizer/formats/regular_file.h"
 
@@ -165,6 +167,35 @@ void PrintStats(const BatchCounts& counts, const LoadedModel& model, Seconds ela
 
 }  // namespace
 
+// Throws ConfigError if a chat cannot run in front of the batch.
+void CheckCanChat(const Settings& settings, const InputFile& input, const std::string& output_path) {
+  const auto fail = [](const std::string& why) {
+    throw ConfigError("batch --chat: " + why, "vllmcli batch prompts.jsonl -o answers.jsonl --chat");
+  };
+  if (isatty(STDIN_FILENO) != 1 || isatty(STDOUT_FILENO) != 1) fail("needs a terminal for the chat");
+  if (input.size() == 0) fail("INPUT must be a file with rows, not a stream");
+  if (output_path.empty()) fail("needs --output, because the chat uses standard output");
+  if (settings.Switch("live")) fail("cannot be combined with --live; /engine in the chat shows the engine");
+}
+
+// Chats while the rows run. Afterwards the caller runs the rows that are left.
+void ChatInFront(LoadedModel& model, const Settings& settings, BatchRunner& runner, const std::string& path) {
+  const BackgroundWork background = runner.Background();
+  model.background = &background;
+  PrintStatus("[" + path +
+              " runs behind this chat; /batch shows its progress, Ctrl-D leaves it running without the chat]");
+  try {
+    RunChat(model, settings, std::nullopt);
+  } catch (const EngineDeadError&) {
+    // The runner writes a record for each row that has not finished, and throws the error again.
+  } catch (...) {
+    model.background = nullptr;
+    throw;
+  }
+  model.background = nullptr;
+  RestoreTerminal();
+}
+
 int BatchCommand(const Settings& given) {
   Settings settings = given;
   if (settings.arguments.size() != 1) {
@@ -190,6 +221,8 @@ int BatchCommand(const Settings& given) {
     return CheckBatch(settings, format, NeedsTokenizer(settings, format), defaults, reader);
   }
 
+  const bool chats = settings.Switch("chat");
+  if (chats) CheckCanChat(settings, input, output_path);
   const bool shows_view = settings.Switch("live");
   if (shows_view) CheckView(output_path);
   LoadedModel model = LoadModel(settings, NeedsTokenizer(settings, format));
@@ -203,6 +236,7 @@ int BatchCommand(const Settings& given) {
   const auto start = std::chrono::steady_clock::now();
   BatchLive live(model.publisher->source(), path, output_path, shows_view);
   runner.SetLive(live);
+  if (chats) ChatInFront(model, settings, runner, path);
   const BatchCounts counts = runner.Run();
   const Seconds elapsed = std::chrono::steady_clock::now() - start;
   live.CloseView();

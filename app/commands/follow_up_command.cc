@@ -46,7 +46,7 @@ int FollowUpCommand(const Settings& settings) {
   if (model.renderer == nullptr) {
     throw ModelError("model " + model.location.name + ": has no chat template; pass --chat-template FILE");
   }
-  ChatSession session(std::move(model), settings, store.get());
+  ChatSession session(model, settings, store.get());
   if (continues || settings.Has("resume")) {
     if (!OpenChat(continues ? "" : *settings.Text("resume"), session)) {
       throw ConfigError("run: no conversation was continued; vllmcli chats list shows them");

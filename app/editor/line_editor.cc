@@ -187,7 +187,7 @@ std::optional<std::string> LineEditor::ReadLine(const std::string& prompt, const
     while (event == Event::kNone) event = Wait();
     End();
     if (event == Event::kEnd) return std::nullopt;
-  } catch (const Interrupted&) {
+  } catch (...) {
     unfinished_line_ = CurrentLine();
     LeaveDraft();
     rl_callback_handler_remove();

@@ -33,9 +33,9 @@ class LineEditor {
   // Shows `draft` as the beginning of the text and waits until one is sent. Esc Esc on an empty draft sends "/edit".
   // Returns nullopt at the end of input (Ctrl-D on an empty draft). Ctrl-C moves the draft to the history. On an empty
   // draft it prints how to quit, and again within a second throws Interrupted, as do SIGTERM, SIGHUP and the loss of
-  // the terminal. Restores the terminal's previous modes before it returns.
+  // the terminal; throws what the callback of a watch throws. Restores the terminal's previous modes in all cases.
   std::optional<std::string> ReadLine(const std::string& prompt, const std::string& draft = "");
-  // Returns the draft as it was when the last ReadLine threw Interrupted.
+  // Returns the draft as it was when the last ReadLine threw.
   const std::string& unfinished_line() const { return unfinished_line_; }
 
   // While ReadLine waits, calls `callback` whenever `fd` is readable or closed. The callback must read or remove it.

@@ -22,6 +22,10 @@ struct BackgroundWork {
   std::function<bool(const std::string& request_id)> owns;
   // Receives an output of one of its requests.
   std::function<void(const RequestOutput& output)> on_output;
+  // Returns true if all of its work is done.
+  std::function<bool()> is_done;
+  // Returns how far it is, for the user.
+  std::function<std::string()> progress_text;
 };
 
 struct RunCallbacks {

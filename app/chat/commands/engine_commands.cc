@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <utility>
+
 #include "app/live/live_connection.h"
 #include "app/live/view/live_viewer.h"
 #include "app/terminal/output_stream.h"
@@ -14,8 +16,24 @@ SlashResult EngineCommand(const std::string&, ChatSession& session) {
     return {};
   }
   LocalConnection connection(session.model().publisher->source());
-  LiveViewer viewer(connection, {});
+  const LoadedModel& model = session.model();
+  LiveViewerOptions options;
+  if (model.background != nullptr) {
+    options.on_tick = [&model] { ServeBackground(*model.engine, *model.background); };
+  }
+  LiveViewer viewer(connection, std::move(options));
   viewer.Run();
+  return {};
+}
+
+SlashResult BatchProgressCommand(const std::string&, ChatSession& session) {
+  const BackgroundWork* background = session.model().background;
+  if (background == nullptr) {
+    PrintError("/batch: no batch runs behind this chat",
+               "vllmcli batch INPUT -o OUTPUT --chat opens a chat on a batch");
+  } else {
+    PrintNote("  " + background->progress_text());
+  }
   return {};
 }
 

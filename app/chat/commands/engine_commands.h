@@ -11,4 +11,7 @@ namespace vllm::app {
 // Shows the live view of the chat's engine until the user leaves it.
 SlashResult EngineCommand(const std::string& arguments, ChatSession& session);
 
+// Prints the progress of the batch behind the chat (batch --chat).
+SlashResult BatchProgressCommand(const std::string& arguments, ChatSession& session);
+
 }  // namespace vllm::app

@@ -101,6 +101,7 @@ constexpr auto kSlashCommands = std::to_array<SlashCommand>({
     {"/stats", "", "", "show statistics of the last answer and of the engine", StatsCommand},
     {"/engine", "", "", "show the engine at work: requests, token rates, KV blocks; q returns to the chat",
      EngineCommand},
+    {"/batch", "", "", "show the progress of the batch behind this chat (batch --chat)", BatchProgressCommand},
     {"/exit", "/quit /bye", "", "quit", Quit},
 });
 
