@@ -161,7 +161,7 @@ void LiveController::HandleMain(const Key& key, LiveConnection& connection) {
 }
 
 LiveViewer::LiveViewer(LiveConnection& connection, LiveViewerOptions options)
-    : connection_(&connection), on_tick_(options.on_tick), controller_(std::move(options)) {}
+    : connection_(&connection), on_tick_(options.on_tick), tick_fd_(options.tick_fd), controller_(std::move(options)) {}
 
 void LiveViewer::Connect(LiveConnection& connection) {
   connection_ = &connection;
@@ -188,7 +188,7 @@ bool LiveViewer::Update() {
 std::optional<LiveSocket> LiveViewer::Run() {
   Draw();
   while (true) {
-    const Key key = screen_.WaitKey(kTick, connection_->fd());
+    const Key key = screen_.WaitKey(kTick, connection_->fd() >= 0 ? connection_->fd() : tick_fd_);
     controller_.Handle(key, *connection_);
     if (controller_.leaves()) return std::nullopt;
     if (std::optional<LiveSocket> chosen = controller_.TakeChosenProcess()) return chosen;

@@ -25,6 +25,8 @@ struct LiveViewerOptions {
   std::function<std::vector<LiveSocket>()> list_processes = {};
   // Called about every 100 ms while Run waits; may be unset.
   std::function<void()> on_tick = {};
+  // on_tick is also called when this descriptor is readable; -1: none.
+  int tick_fd = -1;
 };
 
 // Handles keys and holds what the view shows, without a terminal.
@@ -91,6 +93,7 @@ class LiveViewer {
 
   LiveConnection* connection_;
   std::function<void()> on_tick_;
+  int tick_fd_;
   LiveController controller_;
   CursesScreen screen_;
   std::chrono::steady_clock::time_point next_draw_{};
