@@ -516,7 +516,9 @@ class BlockBuilder {
     const bool is_mail = link.uri && link.uri->text().starts_with("mailto:");
     std::string target = link.uri && options_.has_links && !is_mail ? link.uri->host() : link.url;
     if (!has_plain_host && target != link.uri->host()) target += " = " + link.uri->host();
-    Generate((inline_.empty() ? "(" : " (") + target + ")");
+    // The space belongs to the text before it, so that a row may begin with the target.
+    if (!inline_.empty()) inline_.AddGenerated(" ", last_end_ > 0 ? last_end_ - 1 : 0, Style());
+    Generate("(" + target + ")");
   }
 
   void Text(MD_TEXTTYPE type, std::string_view text) {

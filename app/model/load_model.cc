@@ -68,7 +68,8 @@ LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
   loaded.renderer = LoadPromptRenderer(settings, loaded.location);
   std::unique_ptr<EngineCoreClient> client;
   {
-    const LoadingStatus status(loaded.location.short_name());
+    config.load.progress = std::make_shared<LoadProgress>();
+    const LoadingStatus status(loaded.location.short_name(), config.load.progress);
     client = MakeThreadClient(config, MakeExecutor, std::move(trace));
     loaded.tokenizer = tokenizer.get();
   }

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <system_error>
 #include <utility>
@@ -15,7 +16,8 @@ constexpr std::chrono::milliseconds kDelay{300};
 
 }  // namespace
 
-LoadingStatus::LoadingStatus(std::string name) : name_(std::move(name)) {
+LoadingStatus::LoadingStatus(std::string name, std::shared_ptr<const LoadProgress> progress)
+    : name_(std::move(name)), progress_(std::move(progress)) {
   // The new thread inherits this mask, so it does not handle signals.
   sigset_t all;
   sigset_t saved;
@@ -47,7 +49,11 @@ void LoadingStatus::Draw() {
   if (!line.enabled()) return;
   do {
     const auto elapsed = std::chrono::steady_clock::now() - start;
-    line.Show("loading " + name_ + ", " +
+    // Without the last percent: the KV cache and the step buffers come after the layers.
+    const int64_t num_layers = progress_->num_layers;
+    const int64_t percent =
+        num_layers == 0 ? 0 : std::min<int64_t>(99, 100 * progress_->num_loaded_layers / num_layers);
+    line.Show("loading " + name_ + ", " + (num_layers == 0 ? "" : std::to_string(percent) + " %, ") +
               std::to_string(std::chrono::duration_cast<std::chrono::seconds>(elapsed).count()) + " s");
   } while (!changed_.wait_for(lock, std::chrono::milliseconds(500), [this] { return done_; }));
 }

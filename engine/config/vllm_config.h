@@ -3,7 +3,9 @@
 // that vLLM also has keep its names and defaults.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -55,12 +57,19 @@ struct ParallelConfig {
 
 enum class LoadFormat : uint8_t { kAuto, kSafetensors, kGguf, kDummy };
 
+// How much of the model is loaded. Written by the ranks' threads; any thread may read.
+struct LoadProgress {
+  std::atomic<int64_t> num_layers{0};  // of all ranks; 0: unknown
+  std::atomic<int64_t> num_loaded_layers{0};
+};
+
 struct LoadConfig {
   LoadFormat load_format = LoadFormat::kAuto;
   std::string packed_cache_directory;  // directory of the packed-weight cache; empty: no cache
   int64_t packed_cache_bytes = 0;      // --packed-cache-size, total size of all files; 0: no cache
   // Models with fewer bytes of weights are not cached, because packing them takes no noticeable time.
   int64_t packed_cache_min_bytes = int64_t{16} << 20;
+  std::shared_ptr<LoadProgress> progress;  // may be null
 };
 
 enum class LinearBackend : uint8_t { kNative, kOpenBlas };

@@ -20,6 +20,7 @@ SlashResult EngineCommand(const std::string&, ChatSession& session) {
   LiveViewerOptions options;
   if (model.background != nullptr) {
     options.on_tick = [&model] { ServeBackground(*model.engine, *model.background); };
+    options.tick_fd = model.engine->OutputFd();
   }
   LiveViewer viewer(connection, std::move(options));
   viewer.Run();
