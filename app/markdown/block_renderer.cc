@@ -10,14 +10,12 @@
 #include <utility>
 
 #include "app/markdown/entities.h"
+#include "app/markdown/escape_markdown.h"
 #include "app/markdown/inline_text.h"
 
 namespace vllm::app {
 namespace {
 
-// md4c keeps block containers in an array and compares each line with all of them. More than this many in one line is
-// no text that somebody wants to read as a list.
-constexpr int kMaxContainersPerLine = 16;
 constexpr int kMaxRuleColumns = 40;
 constexpr int kMinTextColumns = 8;
 // A short line of a table has as many cells as the longest header allows.
@@ -36,23 +34,6 @@ std::string AttributeText(const MD_ATTRIBUTE& attribute) {
     text += attribute.substr_types[i] == MD_TEXT_ENTITY ? DecodeEntity(part) : std::string(part);
   }
   return text;
-}
-
-bool NestsTooDeep(std::string_view source) {
-  int num_containers = 0;
-  bool in_marker = true;
-  for (const char c : source) {
-    if (c == '\n') {
-      in_marker = true;
-      num_containers = 0;
-    } else if (in_marker && (c == '>' || c == '-' || c == '+' || c == '*' || c == '.' || c == ')')) {
-      if (++num_containers > kMaxContainersPerLine && c != '-' && c != '*') return true;
-      if (num_containers > 8 * kMaxContainersPerLine) return true;
-    } else if (c != ' ' && c != '\t' && (c < '0' || c > '9')) {
-      in_marker = false;
-    }
-  }
-  return false;
 }
 
 class BlockBuilder {
@@ -590,25 +571,6 @@ class BlockBuilder {
   std::vector<InlineText> cells_;
 };
 
-TextStyle CodeStyle(CodeTokenKind kind) {
-  switch (kind) {
-    case CodeTokenKind::kComment:
-      return {.dim = true};
-    case CodeTokenKind::kString:
-    case CodeTokenKind::kAdded:
-      return {.color = TextColor::kGreen};
-    case CodeTokenKind::kNumber:
-      return {.color = TextColor::kCyan};
-    case CodeTokenKind::kKeyword:
-      return {.color = TextColor::kMagenta};
-    case CodeTokenKind::kRemoved:
-      return {.color = TextColor::kRed};
-    case CodeTokenKind::kPlain:
-      break;
-  }
-  return {};
-}
-
 }  // namespace
 
 RenderedBlock RenderBlock(std::string_view source, const BlockPosition& position, const RenderOptions& options) {
@@ -619,39 +581,6 @@ RenderedBlock RenderBlock(std::string_view source, const BlockPosition& position
     }
   }
   return {RenderPlainText(source, position.start, options), {}, false};
-}
-
-Row RenderCodeLine(std::string_view line, const CodeLanguage* language, CodeState& state,
-                   const RenderOptions& options) {
-  Row row;
-  row.is_code = true;
-  if (!options.has_styles || line.size() > kMaxHighlightedLineBytes) {
-    row.Add(SafeText(line), {});
-    return row;
-  }
-  SafeTextFilter filter;
-  for (const CodeToken& token : LexCodeLine(language, line, state)) {
-    SafeText text;
-    filter.Feed(line.substr(token.begin, token.end - token.begin), text);
-    if (token.end == line.size()) filter.Flush(text);
-    row.Add(std::move(text), CodeStyle(token.kind));
-  }
-  return row;
-}
-
-std::vector<Row> RenderPlainText(std::string_view text, size_t start, const RenderOptions& options) {
-  if (text.ends_with('\n')) text.remove_suffix(1);
-  InlineText plain;
-  plain.AddSource(text, 0, {});
-  plain.DropBefore(start);
-  std::vector<Row> rows;
-  if (plain.empty()) return rows;
-  plain.Wrap(options.columns, [&](size_t begin, size_t end) {
-    Row row;
-    plain.AppendTo(row, begin, end);
-    rows.push_back(std::move(row));
-  });
-  return rows;
 }
 
 }  // namespace vllm::app

@@ -4,22 +4,14 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <vector>
 
-#include "app/markdown/code_lexer.h"
+#include "app/markdown/line_renderer.h"
 #include "app/markdown/row.h"
 #include "app/markdown/table_layout.h"
 
 namespace vllm::app {
-
-struct RenderOptions {
-  int columns = 79;  // the width of rows that wrap; less than screen_columns, so that no row fills the screen
-  int screen_columns = 80;
-  bool has_styles = true;  // false: bold text, headings and code keep their markers instead
-  bool has_links = false;  // the terminal shows hyperlinks
-};
 
 struct BlockPosition {
   size_t start = 0;        // the source before this offset has been rendered before and is left out
@@ -40,18 +32,5 @@ struct RenderedBlock {
 RenderedBlock RenderBlock(std::string_view source, const BlockPosition& position, const RenderOptions& options);
 
 inline constexpr size_t kMaxBlockBytes = 8 << 10;
-
-// Returns the rows of a line of code, which is one row, without the line feed: highlighted or, if the line is long,
-// plain.
-Row RenderCodeLine(std::string_view line, const CodeLanguage* language, CodeState& state, const RenderOptions& options);
-inline constexpr size_t kMaxHighlightedLineBytes = 1000;
-
-// Returns the rows of text that is not interpreted, wrapped to the width.
-std::vector<Row> RenderPlainText(std::string_view text, size_t start, const RenderOptions& options);
-
-// Returns `source` with backslashes added where md4c would hide text: before the brackets of \(math\) and \[math\] and
-// the punctuation between them, and before link reference definitions. Adds dashes to the second line of tables.
-// `added` receives the offsets of the added characters in the result, in ascending order.
-std::string EscapeForMarkdown(std::string_view source, std::vector<size_t>& added);
 
 }  // namespace vllm::app

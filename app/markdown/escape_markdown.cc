@@ -1,12 +1,16 @@
+#include "app/markdown/escape_markdown.h"
+
 #include <algorithm>
 
-#include "app/markdown/block_renderer.h"
 #include "app/markdown/source_line.h"
 
 namespace vllm::app {
 namespace {
 
 constexpr size_t kMaxMathBytes = 2000;
+// md4c keeps block containers in an array and compares each line with all of them. More than this many in one line is
+// no text that somebody wants to read as a list.
+constexpr int kMaxContainersPerLine = 16;
 
 bool IsPunctuation(char c) {
   return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
@@ -137,6 +141,23 @@ std::string EscapeForMarkdown(std::string_view source, std::vector<size_t>& adde
     }
   }
   return out;
+}
+
+bool NestsTooDeep(std::string_view source) {
+  int num_containers = 0;
+  bool in_marker = true;
+  for (const char c : source) {
+    if (c == '\n') {
+      in_marker = true;
+      num_containers = 0;
+    } else if (in_marker && (c == '>' || c == '-' || c == '+' || c == '*' || c == '.' || c == ')')) {
+      if (++num_containers > kMaxContainersPerLine && c != '-' && c != '*') return true;
+      if (num_containers > 8 * kMaxContainersPerLine) return true;
+    } else if (c != ' ' && c != '\t' && (c < '0' || c > '9')) {
+      in_marker = false;
+    }
+  }
+  return false;
 }
 
 }  // namespace vllm::app
