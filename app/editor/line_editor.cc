@@ -61,6 +61,12 @@ void OnLine(char* line) {
   std::free(line);
 }
 
+// The chat keeps the terminal's echo off, from which readline would conclude that it must not show what is typed.
+void PrepareTerminal(int meta) {
+  rl_prep_terminal(meta);
+  rl_tty_set_echoing(1);
+}
+
 void OnRedisplay() { g_readline.must_draw = true; }
 
 void OnWindowChange(int) {
@@ -111,6 +117,7 @@ LineEditor::LineEditor(std::string history_path, Completer completer) : complete
   rl_sort_completion_matches = 0;
   rl_basic_word_break_characters = " \t\n";
   rl_completer_word_break_characters = " \t\n";
+  rl_prep_term_function = PrepareTerminal;
   rl_input_available_hook = OnInputAvailable;
   rl_getc_function = OnReadKey;
   // Defaults, which inputrc can change.
@@ -473,7 +480,7 @@ void LineEditor::OpenEditor() {
   RestoreTerminal();
   const std::optional<std::string> edited = EditInEditor(CurrentLine());
   EnterChatModes();
-  rl_prep_terminal(1);
+  PrepareTerminal(1);
   BindEditorKeys();
   SetBracketedPaste(true);
   if (edited) {
@@ -495,7 +502,7 @@ void LineEditor::Suspend() {
   RestoreTerminal();
   SuspendProcess();
   EnterChatModes();
-  rl_prep_terminal(1);
+  PrepareTerminal(1);
   BindEditorKeys();
   SetBracketedPaste(true);
   HandleWindowChange();

@@ -85,7 +85,7 @@ void EnterChatModes() {
   termios modes{};
   if (!g_have_saved.load() || tcgetattr(STDIN_FILENO, &modes) != 0) return;
   const bool enter_is_line_feed = (modes.c_iflag & ICRNL) != 0;
-  modes.c_lflag &= ~static_cast<tcflag_t>(ICANON);
+  modes.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
   modes.c_iflag &= ~static_cast<tcflag_t>(ICRNL);
   modes.c_cc[VMIN] = 1;
   modes.c_cc[VTIME] = 0;
@@ -101,14 +101,14 @@ size_t TakeNumBytesTypedBefore() { return std::exchange(g_num_bytes_typed_before
 EchoOff::EchoOff() {
   termios modes{};
   if (!g_have_saved.load() || tcgetattr(STDIN_FILENO, &modes) != 0) return;
+  was_on_ = (modes.c_lflag & ECHO) != 0;
   modes.c_lflag &= ~static_cast<tcflag_t>(ECHO);
   tcsetattr(STDIN_FILENO, TCSANOW, &modes);
 }
 
 EchoOff::~EchoOff() {
   termios modes{};
-  if (!g_have_saved.load() || tcgetattr(STDIN_FILENO, &modes) != 0) return;
-  if ((g_saved.c_lflag & ECHO) == 0) return;
+  if (!was_on_ || tcgetattr(STDIN_FILENO, &modes) != 0) return;
   modes.c_lflag |= ECHO;
   tcsetattr(STDIN_FILENO, TCSANOW, &modes);
 }

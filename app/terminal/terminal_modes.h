@@ -24,9 +24,9 @@ void NoteBracketedPaste(bool on);
 // Call before and after a write of text with styles, which a signal can interrupt.
 void NoteUnfinishedStyle(bool is_unfinished);
 
-// Turns off the terminal's line editing until RestoreTerminal. Keys then reach the program at once, even those typed
-// while it is busy. The chat calls this, because with line editing a Ctrl-D that is typed ahead would be lost. Enter
-// arrives as a carriage return, so that it can be told from Ctrl-J, a line feed.
+// Turns off the terminal's line editing and echo until RestoreTerminal. Keys then reach the program at once, even those
+// typed while it is busy. The chat calls this, because with line editing a Ctrl-D that is typed ahead would be lost.
+// Enter arrives as a carriage return, so that it can be told from Ctrl-J, a line feed.
 void EnterChatModes();
 // Returns the number of bytes that had been typed, but not read, at the last EnterChatModes, and sets it to 0. In these
 // bytes a line feed may be an Enter.
@@ -39,6 +39,9 @@ class EchoOff {
   ~EchoOff();
   EchoOff(const EchoOff&) = delete;
   EchoOff& operator=(const EchoOff&) = delete;
+
+ private:
+  bool was_on_ = false;
 };
 
 }  // namespace vllm::app

@@ -162,6 +162,9 @@ TEST_P(LineEditorSizeTest, RandomKeysDoWhatASimpleModelSays) {
         }
       }
     }
+    // The prompt after a message must differ from that before it.
+    keys += "x";
+    model.Insert("x");
     editor.Send(keys);
     ExpectDraft(model.text, model.cursor);
     if (HasFailure()) FAIL() << nlohmann::json(keys).dump();
