@@ -70,6 +70,8 @@ class ChatTree {
 
   // Returns a message for the user if the conversation can no longer be stored or is stored again, once; then "".
   std::string TakeNotice();
+  // True from a failure of the database until all changes are stored.
+  bool is_behind() const { return is_behind_; }
   // Returns the reason of the last failure of the database.
   const std::string& last_error() const { return error_; }
 

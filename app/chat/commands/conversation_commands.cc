@@ -203,7 +203,8 @@ SlashResult SearchCommand(const std::string& arguments, ChatSession& session) {
 
 SlashResult ExportCommand(const std::string& arguments, ChatSession& session) {
   StoredChat chat;
-  const int64_t id = session.tree().chat_id();
+  // The database may lack the last messages.
+  const int64_t id = session.tree().is_behind() ? 0 : session.tree().chat_id();
   if (std::optional<StoredChat> stored = id == 0 ? std::nullopt : session.store()->Load(id)) {
     chat = *std::move(stored);
   } else {
