@@ -273,8 +273,8 @@ std::vector<CodeToken> LexCodeLine(const CodeLanguage* language, std::string_vie
     const size_t begin = i;
     const bool is_string = AnyWord(language->quotes, [&](std::string_view quote, size_t index) {
       if (!rest.starts_with(quote)) return false;
-      // An apostrophe inside a word or a number, such as 1'000, begins no string.
-      if (quote == "'" && after_word) return false;
+      // An apostrophe inside a word or a number, such as 1'000, begins no string, except after a prefix in Python.
+      if (quote == "'" && after_word && language->quotes.find("'''") == std::string_view::npos) return false;
       lex_string(begin, begin + quote.size(), quote, index);
       return true;
     });

@@ -51,7 +51,7 @@ std::string ShortStatsText(const RequestStats& stats, int64_t num_context_tokens
     std::snprintf(rates.data(), rates.size(), "%.1f tokens/s · ", stats.decode_tokens_per_second());
   }
   std::string text = rates.data();
-  std::snprintf(rates.data(), rates.size(), "%.0f %% of the prompt cached · context ", cached_share);
+  std::snprintf(rates.data(), rates.size(), "%.0f %% cached · context ", cached_share);
   return text + rates.data() + GroupedText(num_context_tokens) + "/" + GroupedText(max_model_len);
 }
 

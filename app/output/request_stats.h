@@ -31,7 +31,8 @@ struct RequestStats {
 
 // Returns one line about a request.
 std::string RequestStatsText(const RequestStats& stats);
-// Returns "12.3 tokens/s · 83 % of the prompt cached · context 412/1,024".
+// Returns "12.3 tokens/s · 83 % cached · context 412/1,024": the speed of the answer, the cached share of the prompt,
+// and the tokens of the context that are in use.
 std::string ShortStatsText(const RequestStats& stats, int64_t num_context_tokens, int64_t max_model_len);
 // Returns {"load_ms","ttft_ms","prefill_tps","decode_tps","total_ms"}. A name ends with its unit: milliseconds, or
 // tokens per second.

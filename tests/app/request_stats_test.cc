@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 
+#include "app/output/prompt_status.h"
 #include "tests/support/temp_directory.h"
 
 namespace vllm::app {
@@ -28,6 +30,21 @@ TEST(RequestStatsTest, RankStatsNameTheNumaNodesOfPinnedRanks) {
   EXPECT_EQ(RankStatsText(parallel, cpus), "ranks: 3 ranks of 2 threads, on NUMA nodes 0, 1, 0+1");
   parallel.threads_per_rank = 3;
   EXPECT_EQ(RankStatsText(parallel, cpus), "ranks: 3 ranks of 3 threads");
+}
+
+TEST(RequestStatsTest, TheShortLineHasSpeedCachedShareAndContext) {
+  RequestStats stats;
+  stats.num_prompt_tokens = 400;
+  stats.num_cached_tokens = 332;
+  EXPECT_EQ(ShortStatsText(stats, 1412, 8192), "83 % cached · context 1,412/8,192");
+}
+
+TEST(RequestStatsTest, TheTimeLeftFollowsFromTheTimeSoFar) {
+  using Seconds = std::chrono::duration<double>;
+  EXPECT_EQ(TimeLeftText(Seconds(4), 400, 2100), " · 21 s left");
+  EXPECT_EQ(TimeLeftText(Seconds(10), 100, 1250), " · 2 min 5 s left");
+  EXPECT_EQ(TimeLeftText(Seconds(0.1), 100, 1250), "");
+  EXPECT_EQ(TimeLeftText(Seconds(10), 0, 1250), "");
 }
 
 }  // namespace

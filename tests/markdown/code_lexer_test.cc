@@ -26,6 +26,7 @@ std::string Lex(const std::string& language, std::string_view line) {
 TEST(CodeLexerTest, KeywordsNumbersStringsAndCommentsAreFound) {
   EXPECT_EQ(Lex("c++", "int x1 = 0x1F; // \"c\""), "k{int}p{ x1 = }n{0x1F}p{; }c{// \"c\"}");
   EXPECT_EQ(Lex("python", "return 'a\\'b' + 1.5 # x"), "k{return}p{ }s{'a\\'b'}p{ + }n{1.5}p{ }c{# x}");
+  EXPECT_EQ(Lex("python", "f'a' # b"), "p{f}s{'a'}p{ }c{# b}");
   EXPECT_EQ(Lex("sql", "SELECT a FROM b -- c"), "k{SELECT}p{ a }k{FROM}p{ b }c{-- c}");
   EXPECT_EQ(Lex("bash", "echo $# a#b \"$x\" # c"), "k{echo}p{ $# a#b }s{\"$x\"}p{ }c{# c}");
   EXPECT_EQ(Lex("js", "x = 'http://a' + b"), "p{x = }s{'http://a'}p{ + b}");

@@ -117,11 +117,11 @@ TEST(MarkdownScreenTest, EntitiesAreDecodedAndMadeSafe) {
 
 TEST(MarkdownScreenTest, LinksShowTheirTargetUnlessTheTextIsTheTarget) {
   const std::string text =
-      "[text](https://a.example/p) <https://b.example> [evil](javascript:x) ![pic](https://c.example/i)";
+      "[text](https://a.example/p) <https://b.example> [unsafe](javascript:x) ![pic](https://c.example/i)";
   EXPECT_EQ(Render(text, 200),
-            "text (https://a.example/p) https://b.example evil (javascript:x) [image: pic] (https://c.example/i)\n");
+            "text (https://a.example/p) https://b.example unsafe (javascript:x) [image: pic] (https://c.example/i)\n");
   EXPECT_EQ(Render(text, 200, true, true),
-            "text (a.example) https://b.example evil (javascript:x) [image: pic] (c.example)\n");
+            "text (a.example) https://b.example unsafe (javascript:x) [image: pic] (c.example)\n");
   EXPECT_EQ(Render("[https://good.example](https://bad.example/)", 200, true, true),
             "https://good.example (bad.example)\n");
 }
