@@ -64,7 +64,7 @@ LiveFrame MakeFrame() {
   engine.requests = {MakeRow(1, RequestStatus::kRunning, 100, 140, 41), MakeRow(2, RequestStatus::kRunning, 60, 80, 21),
                      MakeRow(3, RequestStatus::kRunning, 400, 64, 0), MakeRow(4, RequestStatus::kPreempted, 30, 0, 7),
                      MakeRow(5, RequestStatus::kWaiting, 50, 0, 0)};
-  frame.prompts = {"why is the sky blue?", "Zähle bis drei: 一二三", "evil \x1b[31m\x9b title", "write a poem", "hi"};
+  frame.prompts = {"why is the sky blue?", "Zähle bis drei: 一二三", "fake \x1b[31m\x9b title", "write a poem", "hi"};
   engine.num_kv_blocks = 64;
   engine.block_size = 16;
   engine.kv_blocks.assign(64, EngineSnapshot::kFree);
@@ -168,7 +168,7 @@ BBBBBBBBBCCCCCDDDD██░░░░░░···················
 B row-1            writing           100  25%    41/100   20.0   1.5s  250ms why is the sky blue?
 C row-2            writing            60  25%    21/100   10.0   3.0s  250ms Zähle bis drei: 一二三
   row-4            preempted          30  23%     7/100    3.0   6.0s  250ms write a poem
-D row-3            reading        64/400  25%     0/100      -   4.5s      - evil <1b>[31m� title
+D row-3            reading        64/400  25%     0/100      -   4.5s      - fake <1b>[31m� title
   row-5            waiting            50  24%     0/100      -   7.5s      - hi
 
 
@@ -302,7 +302,7 @@ TEST(LiveHistoryTest, ComputesRatesFromCounters) {
   EXPECT_NEAR(sample.rank_times.at(0).count(), 0.045, 1e-9);
 }
 
-TEST(LiveHistoryTest, AnotherEngineStartsANewHistory) {
+TEST(LiveHistoryTest, AnotherEngineClearsTheHistory) {
   const LiveFrame frame = MakeFrame();
   LiveHistory history = MakeHistory(frame);
   EngineSnapshot other = frame.engine;
