@@ -13,11 +13,11 @@
 namespace vllm::app {
 namespace {
 
-// Prints the answers in order: an answer is printed as far as it is known once all answers before it have ended.
+// Shows the answers in order: an answer is shown as far as it is known once all answers before it have ended.
 class AnswerPrinter {
  public:
-  AnswerPrinter(const std::vector<Answer>& answers, int64_t first_number)
-      : answers_(answers), first_number_(first_number) {}
+  AnswerPrinter(const std::vector<Answer>& answers, int64_t first_number, AnswerDisplay& display)
+      : answers_(answers), first_number_(first_number), display_(display) {}
 
   void Update() {
     while (current_ < answers_.size()) {
@@ -26,43 +26,39 @@ class AnswerPrinter {
       if (!has_ended && answer.token_ids.empty()) return;
       if (!has_heading_) PrintNote("[answer " + std::to_string(first_number_ + static_cast<int64_t>(current_)) + "]");
       has_heading_ = true;
-      SafeText text;
-      filter_.Feed(std::string_view(answer.text).substr(num_bytes_), text);
+      display_.Feed(std::string_view(answer.text).substr(num_bytes_), has_ended);
       num_bytes_ = answer.text.size();
-      if (has_ended) filter_.Flush(text);
-      if (!text.empty()) at_line_start_ = text.view().back() == '\n';
-      StandardOutput().Write(text);
       if (!has_ended) return;
-      EndLine();
       num_bytes_ = 0;
       has_heading_ = false;
       ++current_;
     }
   }
 
-  void EndLine() {
-    if (!at_line_start_) StandardOutput().Write(SafeText("\n"));
-    at_line_start_ = true;
+  // Ends an answer that is shown in part, so that something else can be printed.
+  void End() {
+    if (has_heading_) display_.Feed("", true);
+    has_heading_ = false;
   }
 
  private:
   const std::vector<Answer>& answers_;
   int64_t first_number_;
-  size_t current_ = 0;    // the answer that is being printed
-  size_t num_bytes_ = 0;  // the bytes of its text that have been printed
+  AnswerDisplay& display_;
+  size_t current_ = 0;    // the answer that is shown
+  size_t num_bytes_ = 0;  // the bytes of its text that have been shown
   bool has_heading_ = false;
-  bool at_line_start_ = true;
-  SafeTextFilter filter_;
 };
 
 }  // namespace
 
 void StreamAnswers(LoadedModel& model, const std::string& request_id, int64_t first_number,
-                   const std::function<void()>& on_progress, std::vector<Answer>& answers) {
+                   const std::function<void()>& on_progress, std::deque<ReasoningDisplay>& reasonings,
+                   AnswerDisplay& display, std::vector<Answer>& answers) {
   LLMEngine& engine = *model.engine;
   std::optional<EchoOff> echo_off;
   echo_off.emplace();
-  AnswerPrinter printer(answers, first_number);
+  AnswerPrinter printer(answers, first_number, display);
   PromptStatus status(engine);
   RunCallbacks callbacks;
   callbacks.background = model.background;
@@ -72,11 +68,13 @@ void StreamAnswers(LoadedModel& model, const std::string& request_id, int64_t fi
       engine.AbortRequest(request_id);
     } else if (signal_number == SIGTSTP) {
       status.Clear();
+      display.Suspend();
       echo_off.reset();
       RestoreTerminal();
       SuspendProcess();
       EnterChatModes();
       echo_off.emplace();
+      display.Resume();
     } else if (signal_number != 0) {
       throw Interrupted(signal_number);
     }
@@ -89,23 +87,25 @@ void StreamAnswers(LoadedModel& model, const std::string& request_id, int64_t fi
       for (const CompletionOutput& completion : output.outputs) {
         Answer& answer = answers.at(static_cast<size_t>(completion.index));
         answer.token_ids.insert(answer.token_ids.end(), completion.token_ids.begin(), completion.token_ids.end());
-        answer.text += completion.text;
+        answer.text += reasonings.at(static_cast<size_t>(completion.index)).Take(completion);
         answer.finish_reason = completion.finish_reason;
         answer.stats.num_cached_tokens = output.num_cached_tokens;
         answer.stats.metrics = output.metrics;
         if (completion.finish_reason == FinishReason::kError) error = output.error;
       }
     }
-    if (outputs.empty()) return;
+    if (outputs.empty()) return display.Tick();
     // First, because an answer is not lost if it cannot be printed.
     on_progress();
     printer.Update();
     if (!error.empty()) {
-      printer.EndLine();
+      printer.End();
       PrintError(error);
     }
   };
   RunUntilDone(engine, callbacks);
+  printer.End();
+  PrintEngineWarning(engine);
 }
 
 }  // namespace vllm::app

@@ -1,5 +1,5 @@
-// StreamAnswer: waits for one request and shows its answer while it is generated. Keeps no state;
-// main thread.
+// StreamAnswer: waits for one request and shows its answer while it is generated. Keeps no state; main
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +25,9 @@ struct Answer {
 
 // Waits for the request, which has been added and is the only one, and keeps `answer` up to date. `reasoning` splits
 // its text and shows the thinking, `display` shows the answer. Calls `on_progress` when tokens were added, before
-// the answer's text is shown.
-// Ctrl-C aborts the request and keeps the tokens so far. Ctrl-T, while the model thinks, does too and sets
-// answer.ends_thinking. Prints an error if the request fails. Throws Interrupted on SIGTERM and SIGHUP, OutputClosed,
-// EngineDeadError; `answer` then has the tokens so far.
+// the answer's text is shown. Ctrl-C aborts the request and keeps the tokens so far. Ctrl-T, while the model thinks,
+// does too and sets answer.ends_thinking. Prints an error if the request fails. Throws Interrupted on SIGTERM and
+// SIGHUP, OutputClosed, EngineDeadError; `answer` then has the tokens so far.
 void StreamAnswer(LoadedModel& model, const std::string& request_id, const std::function<void()>& on_progress,
                   ReasoningDisplay& reasoning, AnswerDisplay& display, Answer& answer);
 

@@ -83,6 +83,7 @@ std::vector<std::string> SettableNames() {
   for (const Flag& flag : FlagTable()) {
     if (IsSettable(flag)) names.emplace_back(flag.name);
   }
+  names.insert(names.end(), {"think", "show-thinking"});
   for (const std::string_view name : kDisplaySettings) names.emplace_back(name);
   return names;
 }
@@ -598,6 +599,7 @@ void ChatSession::RunRequest(StoredMessage message, const SamplingParams& params
       answer.token_ids.insert(answer.token_ids.end(), end_ids.begin(), end_ids.end());
       answer.ends_thinking = false;
       request_id = add_request();
+      display->Begin(answer.text);
       StreamAnswer(model_, request_id, on_progress, reasoning, *display, answer);
     }
   } catch (const RequestError& error) {  // no token is left for an answer

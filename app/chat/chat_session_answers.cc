@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
 #include <utility>
 
 #include "app/chat/answer_group.h"
@@ -41,8 +42,15 @@ int64_t ChatSession::AnswerSeveralTimes(int64_t num_answers, const std::vector<S
     answer.stats.num_prompt_tokens = static_cast<int64_t>(ids.size());
     answer.stats.load_time = model_.load_time;
   }
+  std::deque<ReasoningDisplay> reasonings;
+  for (size_t i = 0; i < messages.size(); ++i) {
+    reasonings.emplace_back(model_.reasoning_format, params.skip_special_tokens, ShowThinking::kHidden, "");
+    reasonings.back().Begin(ids, {}, "");
+  }
+  RequestOptions options;
+  options.interactive = true;
   try {
-    model_.engine->AddRequest(request_id, std::move(ids), params);
+    model_.engine->AddRequest(request_id, std::move(ids), params, options);
   } catch (const RequestError& error) {
     PrintError(error.what());
     return 0;
@@ -66,6 +74,9 @@ int64_t ChatSession::AnswerSeveralTimes(int64_t num_answers, const std::vector<S
       if (answer.token_ids.empty() || !is_new) continue;
       message.text = answer.text;
       message.token_ids = answer.token_ids;
+      message.thinking = reasonings[i].thinking();
+      message.num_thinking_ids = reasonings[i].num_thinking_ids();
+      message.thinking_ms = reasonings[i].time().count();
       if (has_ended) {
         const bool is_cut = answer.finish_reason == FinishReason::kNone;
         message.finish_reason = ToString(is_cut ? FinishReason::kAbort : answer.finish_reason);
@@ -94,8 +105,10 @@ int64_t ChatSession::AnswerSeveralTimes(int64_t num_answers, const std::vector<S
     PrintStoreNotice();
     return first != messages.end();
   };
+  const std::unique_ptr<AnswerDisplay> display =
+      MakeAnswerDisplay(StandardOutput(), display_.markdown, display_.wrap_columns);
   try {
-    StreamAnswers(model_, request_id, first_number, on_progress, answers);
+    StreamAnswers(model_, request_id, first_number, on_progress, reasonings, *display, answers);
   } catch (...) {
     finish();
     throw;

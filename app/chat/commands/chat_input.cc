@@ -13,6 +13,7 @@
 #include "app/editor/path_completion.h"
 #include "app/model/model_hub.h"
 #include "app/output/list_text.h"
+#include "app/presets/preset_store.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/progress_line.h"
 #include "app/terminal/signals.h"
@@ -23,7 +24,7 @@ namespace vllm::app {
 namespace {
 
 // What the argument of a command is.
-enum class ArgumentKind { kPath, kModel, kConversation, kSetting, kChangedSetting, kCommand, kThinking };
+enum class ArgumentKind { kPath, kModel, kConversation, kSetting, kChangedSetting, kCommand, kThinking, kPreset };
 
 // The commands whose argument Tab completes. A command that does not exist is never offered, so it may be listed.
 constexpr std::pair<const char*, ArgumentKind> kArgumentKinds[] = {
@@ -37,6 +38,7 @@ constexpr std::pair<const char*, ArgumentKind> kArgumentKinds[] = {
     {"/retry", ArgumentKind::kChangedSetting},
     {"/regenerate", ArgumentKind::kChangedSetting},
     {"/think", ArgumentKind::kThinking},
+    {"/preset", ArgumentKind::kPreset},
 };
 
 AttachmentLimits LimitsOf(const ChatSession& session) {
@@ -68,6 +70,12 @@ std::vector<CompletionChoice> SettingChoices(const std::string& end) {
 std::vector<CompletionChoice> ModelChoices() {
   std::vector<CompletionChoice> choices;
   for (const ModelLocation& model : ListModels()) choices.push_back({model.name, model.origin});
+  return choices;
+}
+
+std::vector<CompletionChoice> PresetChoices() {
+  std::vector<CompletionChoice> choices = {{"off", "no preset"}};
+  for (const PresetSummary& preset : ListPresets()) choices.push_back({preset.name, SummaryText(preset)});
   return choices;
 }
 
@@ -103,6 +111,8 @@ std::vector<CompletionChoice> ChoicesOf(ArgumentKind kind, const std::string& ty
       return is_first_word ? SettingChoices("") : std::vector<CompletionChoice>();
     case ArgumentKind::kThinking:
       return {{"on", ""}, {"off", ""}, {"low", ""}, {"medium", ""}, {"high", ""}};
+    case ArgumentKind::kPreset:
+      return is_first_word ? PresetChoices() : std::vector<CompletionChoice>();
     case ArgumentKind::kChangedSetting:
       break;
   }

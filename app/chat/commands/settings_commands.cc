@@ -1,6 +1,9 @@
 #include "app/chat/commands/settings_commands.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
+#include <utility>
 #include <vector>
 
 #include "app/chat/commands/display_commands.h"
@@ -15,8 +18,11 @@ void PrintSettings(ChatSession& session, const std::string& name) {
   const Flag* flag = FindFlag(name);  // accepts top_p for top-p
   bool found = false;
   std::vector<SamplingValue> values = session.model().sampling_values;
-  values.push_back({"context-shift", session.settings().Text("context-shift").value_or("half"),
-                    std::string(SettingSourceName(session.settings().SourceOf("context-shift")))});
+  for (const auto& [other, fallback] :
+       {std::pair{"context-shift", "half"}, {"think", "as the template decides"}, {"show-thinking", "summary"}}) {
+    values.push_back({other, session.settings().Text(other).value_or(fallback),
+                      std::string(SettingSourceName(session.settings().SourceOf(other)))});
+  }
   for (const SamplingValue& value : values) {
     if (!name.empty() && (flag == nullptr || value.name != flag->name)) continue;
     found = true;
@@ -29,6 +35,12 @@ void PrintSettings(ChatSession& session, const std::string& name) {
   if (!found) PrintError(UnknownSettingText(name));
   if (!name.empty()) return;
   for (const std::string_view setting : kDisplaySettings) SetDisplay(std::string(setting), "", session);
+}
+
+std::string PercentText(double share) {
+  std::array<char, 16> text{};
+  std::snprintf(text.data(), text.size(), "%.1f %%", 100 * share);
+  return text.data();
 }
 
 // Returns what /info says about turns that the context does not contain, and the policy.
@@ -78,6 +90,11 @@ SlashResult InfoCommand(const std::string&, ChatSession& session) {
             std::to_string(session.num_tokens()) + " in use, " + std::to_string(num_turns) +
             (num_turns == 1 ? " turn" : " turns"));
   PrintNote("  outside  " + OutsideText(session));
+  const SchedulerStats stats = session.model().engine->client().GetStats();
+  const RequestStats& last = session.last_stats();
+  PrintNote("  cached   " + std::to_string(last.num_cached_tokens) + " of the last " +
+            std::to_string(last.num_prompt_tokens) + " prompt tokens; " + PercentText(stats.kv_cache_usage) +
+            " of the KV cache (" + std::to_string(config.cache.num_blocks) + " blocks) in use");
   if (session.preset()) PrintNote("  preset   " + session.preset()->preset().name);
   PrintNote("  template " + session.model().renderer->source().origin);
   const int64_t id = session.tree().chat_id();
