@@ -90,7 +90,7 @@ SlashResult InfoCommand(const std::string&, ChatSession& session) {
             std::to_string(session.num_tokens()) + " in use, " + std::to_string(num_turns) +
             (num_turns == 1 ? " turn" : " turns"));
   PrintNote("  outside  " + OutsideText(session));
-  const SchedulerStats stats = session.model().engine->client().GetStats();
+  const SchedulerStats& stats = session.model().engine->stats();
   const RequestStats& last = session.last_stats();
   PrintNote("  cached   " + std::to_string(last.num_cached_tokens) + " of the last " +
             std::to_string(last.num_prompt_tokens) + " prompt tokens; " + PercentText(stats.kv_cache_usage) +
