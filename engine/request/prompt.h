@@ -26,7 +26,8 @@ struct RequestOptions {
   // A user waits for this request while others, such as those of a batch, may wait. It runs before all requests that
   // are not interactive, in spite of their priorities and of max_output_memory_bytes, and may preempt them. Adding it
   // cancels a step that has no interactive request. Until it has computed its prompt, only interactive requests run;
-  // after that, steps stay short until it ends (Scheduler::kSharedStepTokens).
+  // after that, until it ends, other requests run in some of the steps only, and these stay short
+  // (Scheduler::kSharedStepTokens, kMaxStepsAlone).
   bool interactive = false;
 };
 

@@ -110,14 +110,20 @@ const SchedulerOutput& Scheduler::Schedule() {
   scheduled_.clear();
 
   int64_t token_budget = config_.max_num_batched_tokens;
-  const bool interactive_only = HasInteractivePrefill();
+  if (num_interactive_ == 0) num_steps_alone_ = 0;
+  const bool interactive_only = HasInteractivePrefill() || num_steps_alone_ > 0;
+  if (num_steps_alone_ > 0) --num_steps_alone_;
   if (num_interactive_ > 0 && !interactive_only && config_.enable_chunked_prefill) {
     token_budget = std::min(token_budget, std::max(kSharedStepTokens, num_running()));
   }
   if (num_interactive_ > 0) ScheduleRunning(token_budget, /*interactive=*/true);
+  const int64_t budget_of_others = token_budget;
   if (!interactive_only) ScheduleRunning(token_budget, /*interactive=*/false);
   // Do not admit requests in a step that preempted one, because they would take the freed blocks.
   if (output_.preempted_req_ids.size() == num_rolled_back) ScheduleWaiting(token_budget, interactive_only);
+  if (num_interactive_ > 0 && !interactive_only) {
+    num_steps_alone_ = std::min(kMaxStepsAlone, (budget_of_others - token_budget) / kTokensPerStepAlone);
+  }
   BuildOutput();
   return output_;
 }

@@ -31,6 +31,10 @@ class Scheduler {
   // Limits the tokens of a step that an interactive request shares with others, so that the user does not wait long for
   // its next token. It is raised to the number of running requests, which each need one token.
   static constexpr int64_t kSharedStepTokens = 256;
+  // After a step with other requests, interactive requests run alone for one step per kTokensPerStepAlone tokens of the
+  // others, at most kMaxStepsAlone. A step for one token takes a fraction of the time of a step for many.
+  static constexpr int64_t kTokensPerStepAlone = 64;
+  static constexpr int64_t kMaxStepsAlone = 2;
 
   // REQUIRES: cache.num_blocks is set; all sizes are positive.
   Scheduler(const SchedulerConfig& config, const CacheConfig& cache, int64_t max_model_len,
@@ -145,6 +149,7 @@ class Scheduler {
   int64_t num_preemptions_ = 0;
   int64_t num_computed_tokens_ = 0;
   int64_t num_interactive_ = 0;  // unfinished interactive requests
+  int64_t num_steps_alone_ = 0;  // how many of the next steps have only interactive requests
   int64_t num_prompt_tokens_in_step_ = 0;
   int64_t num_prompt_tokens_ = 0;
   int64_t num_generation_tokens_ = 0;

@@ -35,7 +35,8 @@ RequestSnapshot MakeRequestSnapshot(const Request& request, SteadyTime now) {
   return row;
 }
 
-// Returns the state of more than half of the blocks that are not free, or, if there is none, one of the frequent states.
+// Returns the state of more than half of the blocks that are not free, or, if there is none, one of the frequent
+// states.
 uint16_t MajorityOf(std::span<const uint16_t> states) {
   uint16_t candidate = EngineSnapshot::kFree;
   size_t count = 0;

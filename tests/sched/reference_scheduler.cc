@@ -72,10 +72,14 @@ ReferenceScheduler::Step ReferenceScheduler::Schedule() {
     const bool is_waiting = std::find(waiting_.begin(), waiting_.end(), id) != waiting_.end();
     interactive_only |= is_waiting || static_cast<int64_t>(request.token_ids.size()) - request.num_computed > 1;
   }
+  if (!any_interactive) num_steps_alone_ = 0;
+  interactive_only |= num_steps_alone_ > 0;
+  num_steps_alone_ = std::max<int64_t>(0, num_steps_alone_ - 1);
   if (any_interactive && !interactive_only && config_.enable_chunked_prefill) {
     budget = std::min(budget, std::max<int64_t>(256, static_cast<int64_t>(running_.size())));
   }
   ScheduleRunning(true, step, budget);
+  const int64_t budget_of_others = budget;
   if (!interactive_only) ScheduleRunning(false, step, budget);
 
   // Admit waiting requests, unless this step has preempted a request.
@@ -140,6 +144,7 @@ ReferenceScheduler::Step ReferenceScheduler::Schedule() {
     budget -= num_new;
   }
 
+  if (any_interactive && !interactive_only) num_steps_alone_ = std::min<int64_t>(2, (budget_of_others - budget) / 64);
   for (const auto& [id, num_tokens] : step.scheduled) requests_.at(id).num_computed += num_tokens;
   return step;
 }

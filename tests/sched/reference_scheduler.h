@@ -83,6 +83,7 @@ class ReferenceScheduler {
   void SortWaiting();
   RequestId Victim() const;
   void ScheduleRunning(bool interactive, Step& step, int64_t& budget);
+  int64_t num_steps_alone_ = 0;
   int64_t BlocksFor(int64_t num_tokens) const { return (num_tokens + block_size_ - 1) / block_size_; }
   // Returns an upper bound on the number of blocks that a sequence of num_blocks blocks holds at once in a group.
   int64_t Peak(size_t group, int64_t num_blocks) const;

@@ -108,10 +108,37 @@ TEST(SchedulerInteractiveTest, StepsAreShortOnlyWhileAnInteractiveRequestRuns) {
   h.Step();
   EXPECT_EQ(Scheduled(h), (Entries{{kChat, 1}, {1, Scheduler::kSharedStepTokens - 1}}));
   h.Step();
+  EXPECT_EQ(Scheduled(h), (Entries{{kChat, 1}}));
   EXPECT_EQ(h.results[kChat].reason, FinishReason::kLength);
   h.Step();
   EXPECT_EQ(Scheduled(h), (Entries{{1, 1000}}));
   EXPECT_FALSE(h.output->has_interactive_request);
+  h.RunToEnd();
+}
+
+TEST(SchedulerInteractiveTest, StepsAloneFollowALargeSharedStep) {
+  SchedulerHarness h({.max_num_batched_tokens = 1000});
+  h.Add(kChat, 5, {.max_tokens = 20, .interactive = true});
+  h.Add(1, 5000);
+  h.Step();
+  std::vector<size_t> num_requests;
+  for (int i = 0; i < 7; ++i) {
+    h.Step();
+    num_requests.push_back(Scheduled(h).size());
+  }
+  EXPECT_EQ(num_requests, (std::vector<size_t>{2, 1, 1, 2, 1, 1, 2}));
+  h.RunToEnd();
+}
+
+TEST(SchedulerInteractiveTest, NoStepAloneFollowsASmallSharedStep) {
+  SchedulerHarness h;
+  h.Add(kChat, 5, {.max_tokens = 20, .interactive = true});
+  h.Add(1, 5);
+  for (int i = 0; i < 2; ++i) h.Step();
+  for (int i = 0; i < 5; ++i) {
+    h.Step();
+    EXPECT_EQ(Scheduled(h).size(), 2u);
+  }
   h.RunToEnd();
 }
 
