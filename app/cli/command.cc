@@ -74,9 +74,9 @@ constexpr auto kCommands = std::to_array<CommandInfo>({
      "vllmcli bench throughput -m ./model --num-prompts 200 --json"},
     {Command::kTop, "top", "[PID]", "", false, "watch a running engine",
      "Shows what a running vllmcli does: its requests, token rates, steps and KV blocks. Without PID, shows the "
-     "process "
-     "that started last; Tab lists the others. p pauses admission, so that no new request starts, and k aborts a "
-     "request. Only processes of the same user are shown, and none that run with --no-publish.",
+     "process that started last; Tab lists the others. p pauses admission, so that no new request starts, and k aborts "
+     "a request. Only processes of the same user and with the same XDG_RUNTIME_DIR are shown, and none that run with "
+     "--no-publish.",
      "vllmcli top\n"
      "vllmcli top --json\n"
      "vllmcli top 4711 --json --interval 5"},

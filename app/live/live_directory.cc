@@ -111,11 +111,9 @@ std::string MakeLiveDirectory() {
 }
 
 std::vector<LiveSocket> ListLiveSockets() {
-  std::vector<FoundSocket> found;
-  for (const std::string& path : Candidates()) {
-    if (!IsPrivate(path)) continue;
-    for (FoundSocket& socket : SocketsIn(path)) found.push_back(std::move(socket));
-  }
+  const std::string directory = MakeLiveDirectory();
+  if (directory.empty()) return {};
+  std::vector<FoundSocket> found = SocketsIn(directory);
   std::sort(found.begin(), found.end(), [](const FoundSocket& a, const FoundSocket& b) {
     return std::pair(a.modified.tv_sec, a.modified.tv_nsec) > std::pair(b.modified.tv_sec, b.modified.tv_nsec);
   });

@@ -21,7 +21,8 @@ struct LiveSocket {
   std::string command_line = {};  // untrusted; empty if unknown
 };
 
-// Returns the sockets of the user's processes, the newest first.
+// Returns the sockets in MakeLiveDirectory(), the newest first. A process that was started with another
+// XDG_RUNTIME_DIR has its socket elsewhere and is not found.
 std::vector<LiveSocket> ListLiveSockets();
 
 // Removes the sockets in `directory` to which no process listens any more.

@@ -1,9 +1,11 @@
 // Runs the live view next to a batch and in a chat, as a user would, and checks that watching changes no result.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -55,7 +57,8 @@ class TopProgramTest : public testing::Test {
   std::string Output() const { return (directory_ / "out.jsonl").string(); }
   std::vector<std::string> BatchArguments(const std::string& input, const std::vector<std::string>& more = {}) const {
     std::vector<std::string> arguments = {
-        "batch", input, "-m", model_, "-o", Output(), "--overwrite", "--max-num-seqs", "4", "--kv-cache-memory", "256M"};
+        "batch", input, "-m", model_, "-o", Output(), "--overwrite", "--max-num-seqs", "4", "--kv-cache-memory",
+        "256M"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return arguments;
   }
@@ -141,14 +144,25 @@ TEST_F(TopProgramTest, WatchedPausedAndResumedBatchHasTheSameResults) {
   const std::map<std::string, Json> expected = Records();
   ASSERT_EQ(expected.size(), 24u);
 
-  PtyProgram batch(BatchArguments(input), environment_);
+  // The batch reads from a FIFO and gets its last rows only when it is paused, so it cannot end before. A shell writes,
+  // because every process that this test starts would inherit a descriptor of the test.
+  const std::string fifo = (directory_ / "fifo").string();
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  const std::string go = (directory_ / "go").string();
+  const std::string script = "(head -n 12 " + input + "; until [ -e " + go + " ] || [ ! -e " + input +
+                             " ]; do sleep 0.02; done; tail -n +13 " + input + ") >" + fifo + " &";
+  ASSERT_EQ(std::system(script.c_str()), 0);
+  PtyProgram batch(BatchArguments(fifo, {"--input-format", "jsonl"}), environment_);
   AwaitProcess();
   PtyProgram top({"top"}, environment_);
-  ASSERT_TRUE(WaitForText(top, "q quit"));
+  ASSERT_TRUE(WaitForText(top, "running"));
   top.Send("p");
-  ASSERT_TRUE(WaitForText(top, "PAUSED"));
   // The running rows finish, and no other row starts.
   ASSERT_TRUE(WaitForText(top, "PAUSED running 0"));
+  std::ofstream(go) << "go";
+  ASSERT_TRUE(top.WaitForScreen([](const TerminalEmulator& terminal) {
+    return Shows(terminal, "PAUSED running 0") && !Shows(terminal, "waiting 0");
+  }));
   EXPECT_LT(Records().size(), 24u);
   top.Send("p");
   EXPECT_EQ(batch.WaitForExit(), 0);
