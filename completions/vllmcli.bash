@@ -16,9 +16,14 @@ _vllmcli() {
     --quantization|-q) COMPREPLY=($(compgen -W 'none int8 int4' -- "$current")); return ;;
     --packed-cache-size) return ;;
     --max-model-len) return ;;
+    --reasoning-parser) return ;;
     --system) return ;;
+    --preset) return ;;
+    --param|-p) return ;;
     --chat-template) compopt -o filenames; COMPREPLY=($(compgen -f -- "$current")); return ;;
     --template-var) return ;;
+    --think) COMPREPLY=($(compgen -W 'on off low medium high' -- "$current")); return ;;
+    --file|-f) compopt -o filenames; COMPREPLY=($(compgen -f -- "$current")); return ;;
     --prompt-ids) return ;;
     --now) return ;;
     --max-tokens|-n) return ;;
@@ -33,6 +38,7 @@ _vllmcli() {
     --stop) return ;;
     --stop-token-ids) return ;;
     --min-tokens) return ;;
+    --thinking-budget) return ;;
     --n) return ;;
     --logprobs) return ;;
     --prompt-logprobs) return ;;
@@ -41,6 +47,10 @@ _vllmcli() {
     --bad-words) return ;;
     --seed) return ;;
     --resume) return ;;
+    --context-shift) COMPREPLY=($(compgen -W 'half off' -- "$current")); return ;;
+    --show-thinking) COMPREPLY=($(compgen -W 'full summary hidden' -- "$current")); return ;;
+    --wrap) return ;;
+    --interval) return ;;
     --output|-o) compopt -o filenames; COMPREPLY=($(compgen -f -- "$current")); return ;;
     --input-format) COMPREPLY=($(compgen -W 'txt jsonl csv tsv' -- "$current")); return ;;
     --template) return ;;
@@ -68,74 +78,92 @@ _vllmcli() {
     --max-output-memory) return ;;
     --linear-backend) COMPREPLY=($(compgen -W 'native openblas' -- "$current")); return ;;
     --isa) COMPREPLY=($(compgen -W 'auto generic avx2 avx2_vnni avx512 avx512_bf16 neon neon_dotprod' -- "$current")); return ;;
+    --trace) compopt -o filenames; COMPREPLY=($(compgen -f -- "$current")); return ;;
+    --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
     --config) compopt -o filenames; COMPREPLY=($(compgen -f -- "$current")); return ;;
   esac
   if [[ -z $command && $current != -* ]]; then
-    COMPREPLY=($(compgen -W 'chat chats run complete batch bench tokenize render models show config completions' -- "$current"))
+    COMPREPLY=($(compgen -W 'chat chats run complete batch presets bench top tokenize render models show trace config completions' -- "$current"))
     return
   fi
   if [[ -z $command ]]; then
-    COMPREPLY=($(compgen -W '--version -V --model -m --load-format --dtype --quantization -q --packed-cache-size --max-model-len --system --chat-template --template-var --now --max-tokens -n --generation-config --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --continue -c --resume --save --no-save --stats --quiet --tensor-parallel-size --threads-per-rank --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --max-output-memory --linear-backend --isa --config --help -h' -- "$current"))
+    COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --max-model-len --reasoning-parser --system --preset --param -p --chat-template --template-var --think --now --max-tokens -n --generation-config --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --thinking-budget --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --continue -c --resume --save --no-save --ephemeral --context-shift --show-thinking --stats --markdown --no-markdown --wrap --stats-line --no-stats-line --quiet --tensor-parallel-size --threads-per-rank --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --max-output-memory --linear-backend --publish --no-publish --isa --trace --color --config --help -h --help-all --version -V' -- "$current"))
     return
   fi
   case $command in
     chat)
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --max-model-len --system --chat-template --template-var --now --max-tokens -n --generation-config --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --continue -c --resume --save --no-save --stats --quiet --tensor-parallel-size --threads-per-rank --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --max-output-memory --linear-backend --isa --config --help -h' -- "$current"))
+        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --max-model-len --reasoning-parser --system --preset --param -p --chat-template --template-var --think --now --max-tokens -n --generation-config --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --thinking-budget --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --continue -c --resume --save --no-save --ephemeral --context-shift --show-thinking --stats --markdown --no-markdown --wrap --stats-line --no-stats-line --quiet --tensor-parallel-size --threads-per-rank --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --max-output-memory --linear-backend --publish --no-publish --isa --trace --color --config --help -h --help-all --version -V' -- "$current"))
       fi ;;
     chats)
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '--secure --json --config --help -h' -- "$current"))
+        COMPREPLY=($(compgen -W '--secure --json --quiet --color --config --help -h --help-all --version -V' -- "$current"))
       else
         COMPREPLY=($(compgen -W 'list search show export import rm' -- "$current"))
       fi ;;
     run)
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --max-model-len --system --chat-template --template-var --now --max-tokens -n --generation-config --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --n --logprobs --prompt-logprobs --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --json --stream-json --stats --quiet --tensor-parallel-size --threads-per-rank --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --max-output-memory --linear-backend --isa --config --help -h' -- "$current"))
+        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --max-model-len --reasoning-parser --system --preset --param -p --chat-template --template-var --think --file -f --now --max-tokens -n --generation-config --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --thinking-budget --n --logprobs --prompt-logprobs --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --continue -c --resume --save --no-save --ephemeral --json --stream-json --show-thinking --stats --markdown --no-markdown --wrap --quiet --tensor-parallel-size --threads-per-rank --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --max-output-memory --linear-backend --publish --no-publish --isa --trace --color --config --help -h --help-all --version -V' -- "$current"))
       fi ;;
     complete)
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --max-model-len --prompt-ids --max-tokens -n --generation-config --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --n --logprobs --prompt-logprobs --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --json --stream-json --stats --quiet --tensor-parallel-size --threads-per-rank --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --max-output-memory --linear-backend --isa --config --help -h' -- "$current"))
+        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --max-model-len --reasoning-parser --prompt-ids --max-tokens -n --generation-config --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --thinking-budget --n --logprobs --prompt-logprobs --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --json --stream-json --stats --quiet --tensor-parallel-size --threads-per-rank --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --max-output-memory --linear-backend --publish --no-publish --isa --trace --color --config --help -h --help-all --version -V' -- "$current"))
       fi ;;
     batch)
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --max-model-len --system --chat-template --template-var --chat --no-chat --now --max-tokens -n --generation-config --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --n --logprobs --prompt-logprobs --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --stats --quiet --output -o --overwrite --input-format --template --format --ordered --check --tensor-parallel-size --threads-per-rank --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --max-output-memory --linear-backend --isa --config --help -h' -- "$current"))
+        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --max-model-len --reasoning-parser --system --preset --param -p --chat-template --template-var --think --apply-chat-template --no-apply-chat-template --now --max-tokens -n --generation-config --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --thinking-budget --n --logprobs --prompt-logprobs --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --save --no-save --ephemeral --stats --quiet --output -o --overwrite --input-format --template --format --ordered --chat --live --check --tensor-parallel-size --threads-per-rank --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --max-output-memory --linear-backend --publish --no-publish --isa --trace --color --config --help -h --help-all --version -V' -- "$current"))
       else
         compopt -o filenames; COMPREPLY=($(compgen -f -- "$current"))
       fi ;;
+    presets)
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '--json --quiet --color --config --help -h --help-all --version -V' -- "$current"))
+      else
+        COMPREPLY=($(compgen -W 'list show edit rm' -- "$current"))
+      fi ;;
     bench)
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --max-model-len --n --seed --json --quiet --input-len --prefix-len --output-len --batch-size --num-iters-warmup --num-iters --num-prompts --output-json --compare --tensor-parallel-size --threads-per-rank --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --max-output-memory --linear-backend --isa --config --help -h' -- "$current"))
+        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --max-model-len --n --seed --json --quiet --input-len --prefix-len --output-len --batch-size --num-iters-warmup --num-iters --num-prompts --output-json --compare --tensor-parallel-size --threads-per-rank --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --max-output-memory --linear-backend --publish --no-publish --isa --trace --color --config --help -h --help-all --version -V' -- "$current"))
       else
         COMPREPLY=($(compgen -W 'latency throughput' -- "$current"))
       fi ;;
+    top)
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '--json --quiet --interval --color --config --help -h --help-all --version -V' -- "$current"))
+      fi ;;
     tokenize)
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '--model -m --load-format --skip-special-tokens --no-skip-special-tokens --json --decode --count --add-special-tokens --no-add-special-tokens --jsonl --config --help -h' -- "$current"))
+        COMPREPLY=($(compgen -W '--model -m --load-format --skip-special-tokens --no-skip-special-tokens --json --quiet --decode --count --add-special-tokens --no-add-special-tokens --jsonl --color --config --help -h --help-all --version -V' -- "$current"))
       fi ;;
     render)
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '--model -m --load-format --chat-template --template-var --now --json --jsonl --config --help -h' -- "$current"))
+        COMPREPLY=($(compgen -W '--model -m --load-format --chat-template --template-var --think --now --json --quiet --jsonl --color --config --help -h --help-all --version -V' -- "$current"))
       else
         compopt -o filenames; COMPREPLY=($(compgen -f -- "$current"))
       fi ;;
     models)
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '--json --config --help -h' -- "$current"))
+        COMPREPLY=($(compgen -W '--json --quiet --color --config --help -h --help-all --version -V' -- "$current"))
       fi ;;
     show)
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '--model -m --load-format --generation-config --json --kv-cache-dtype --config --help -h' -- "$current"))
+        COMPREPLY=($(compgen -W '--model -m --load-format --generation-config --json --quiet --kv-cache-dtype --color --config --help -h --help-all --version -V' -- "$current"))
       else
         compopt -o filenames; COMPREPLY=($(compgen -f -- "$current"))
       fi ;;
+    trace)
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '--json --quiet --color --config --help -h --help-all --version -V' -- "$current"))
+      else
+        COMPREPLY=($(compgen -W 'show replay' -- "$current"))
+      fi ;;
     config)
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '--model -m --json --config --help -h' -- "$current"))
+        COMPREPLY=($(compgen -W '--model -m --json --quiet --color --config --help -h --help-all --version -V' -- "$current"))
       fi ;;
     completions)
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '--config --help -h' -- "$current"))
+        COMPREPLY=($(compgen -W '--quiet --color --config --help -h --help-all --version -V' -- "$current"))
       else
         COMPREPLY=($(compgen -W 'bash zsh fish' -- "$current"))
       fi ;;

@@ -176,3 +176,63 @@ class Terminal:
 
     def close(self):
         subprocess.run(["tmux", "-L", self.socket, "kill-server"], check=False, capture_output=True)
+
+
+PROMPTS = """Write one sentence about the sea.
+Name three colors of the rainbow.
+What is a prime number?
+Translate "good morning" to French.
+Why do leaves fall in autumn?
+Describe a cat in five words.
+What is the boiling point of water?
+Write a short poem about rain.
+"""
+
+
+def main():
+    if len(sys.argv) != 3:
+        raise SystemExit(__doc__)
+    program, model = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+    pictures = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "docs", "pictures")
+    os.makedirs(pictures, exist_ok=True)
+    with tempfile.TemporaryDirectory() as directory:
+        environment = {
+            "XDG_DATA_HOME": directory, "XDG_STATE_HOME": directory, "XDG_CONFIG_HOME": directory,
+            "XDG_RUNTIME_DIR": directory, "LC_ALL": "C.UTF-8", "TERM": "tmux-256color",
+        }
+        prompts = os.path.join(directory, "prompts.txt")
+        with open(prompts, "w", encoding="utf-8") as file:
+            file.write(PROMPTS * 200)
+
+        chat = Terminal(f"{program} chat -m {model} --seed 4 -t 0.2 -n 130", 88, 30, environment)
+        try:
+            chat.wait_for(r">>> *$")
+            chat.type("Explain the difference between a list and a tuple in Python, with a short example.")
+            chat.wait_for(r"context \d+/[\s\S]*>>> *$")
+            chat.save(os.path.join(pictures, "chat.svg"), "A chat with rendered Markdown")
+            for line in ("/answers 2 temperature=0.8", "Which of them can be changed?", "/regen seed=9", "/edit"):
+                chat.type(line)
+                chat.wait_for(r">>> [^\n]*\s*$")
+            chat.key("C-u")
+            chat.type("Show me how to sort a list.")
+            chat.wait_for(r"context \d+/[\s\S]*>>> *$")
+            chat.type("/tree")
+            chat.wait_for("Enter")
+            chat.save(os.path.join(pictures, "tree.svg"), "All branches of a conversation")
+        finally:
+            chat.close()
+
+        batch = Terminal(
+            f"{program} batch {prompts} -m {model} -o {directory}/out.jsonl -n 120 --max-num-seqs 16 --num-kv-blocks 600 --live",
+            100, 30, environment)
+        try:
+            batch.wait_for(r"running 1\d", 60)
+        except SystemExit:
+            pass
+        time.sleep(20)
+        batch.save(os.path.join(pictures, "engine.svg"), "The engine of a batch at work")
+        batch.close()
+
+
+if __name__ == "__main__":
+    main()
