@@ -73,27 +73,6 @@ SamplingParams ParamsOf(const StoredMessage& answer) {
 
 }  // namespace
 
-bool IsSettable(const Flag& flag) {
-  if (!flag.belongs_to(Command::kChat)) return false;
-  return flag.group == FlagGroup::kSampling || flag.name == "context-shift";
-}
-
-std::vector<std::string> SettableNames() {
-  std::vector<std::string> names;
-  for (const Flag& flag : FlagTable()) {
-    if (IsSettable(flag)) names.emplace_back(flag.name);
-  }
-  names.insert(names.end(), {"think", "show-thinking"});
-  for (const std::string_view name : kDisplaySettings) names.emplace_back(name);
-  return names;
-}
-
-std::string UnknownSettingText(const std::string& name) {
-  const std::string near = NearestName(name, SettableNames());
-  return "/set " + name + ": no such setting" +
-         (near.empty() ? "; /set lists the settings" : "; did you mean " + near + "?");
-}
-
 ChatSession::ChatSession(LoadedModel& model, Settings settings, ChatStore* store, std::optional<PresetPrompt> preset)
     : model_(model),
       settings_(std::move(settings)),
@@ -251,88 +230,6 @@ int64_t ChatSession::num_turns() const {
   const std::vector<const StoredMessage*> path = tree_.PathTo(tree_.current_id());
   return std::count_if(path.begin(), path.end(),
                        [](const StoredMessage* message) { return message->role == ChatRole::kUser; });
-}
-
-Settings ChatSession::Changed(const std::vector<SettingChange>& changes) const {
-  Settings changed = settings_;
-  for (const auto& [name, value] : changes) {
-    const Flag* flag = FindFlag(name);
-    if (flag == nullptr || !IsSettable(*flag)) {
-      throw ConfigError(UnknownSettingText(name));
-    }
-    changed.Set(*flag, {value}, SettingSource::kChat, "/set " + name);
-  }
-  return changed;
-}
-
-SamplingDefaults ChatSession::CheckedDefaults(const Settings& changed, const std::string& where) const {
-  SamplingDefaults sampling = MakeSamplingDefaults(changed, ReadGenerationConfig(model_.location));
-  SamplingParams checked = sampling.params;
-  const VllmConfig& config = model_.engine->config();
-  try {
-    checked.Normalize(config.model.vocab_size, config.model.max_model_len, config.max_logprobs);
-  } catch (const RequestError& error) {
-    throw ConfigError(where + error.what());
-  }
-  sampling.params.output_kind = RequestOutputKind::kDelta;
-  return sampling;
-}
-
-void ChatSession::UsePreset(const std::string& name, const std::vector<std::string>& assignments) {
-  Settings changed = settings_;
-  changed.Remove(SettingSource::kPreset);
-  std::optional<PresetPrompt> preset;
-  if (!name.empty()) {
-    preset = app::UsePreset(name, assignments, changed);
-    preset->CheckVariables();
-  }
-  const std::string where = name.empty() ? "sampling: " : "preset " + name + ": ";
-  SamplingDefaults sampling = CheckedDefaults(changed, where);
-  const std::string system = changed.Text("system").value_or("");
-  if (!system.empty() && !model_.renderer->takes_system_message()) {
-    throw ConfigError(where + "the chat template does not support a system message");
-  }
-  params_ = std::move(sampling.params);
-  model_.sampling_values = std::move(sampling.values);
-  settings_ = std::move(changed);
-  preset_ = std::move(preset);
-  BeginWithSystem(system);
-}
-
-std::string ChatSession::WithPreset(const std::string& message) const {
-  const bool is_unchanged = next_parent_ && edits_whole_prompt_;
-  return !preset_ || !preset_->takes_input() || is_unchanged ? message : preset_->Fill(message);
-}
-
-ContextShift ChatSession::context_shift() const {
-  return settings_.Text("context-shift").value_or("half") == "off" ? ContextShift::kOff : ContextShift::kHalf;
-}
-
-void ChatSession::SetThink(const std::string& mode) {
-  ThinkSwitch think = MakeThinkSwitch(ParseThinkMode(mode), *model_.renderer);
-  settings_.Set(*FindFlag("think"), {mode}, SettingSource::kChat, "/set think");
-  model_.renderer->SetThinkVariables(std::move(think.variables_json));
-  if (!think.note.empty()) PrintNote("[" + think.note + "]");
-}
-
-void ChatSession::SetShowThinking(const std::string& mode) {
-  ParseShowThinking(mode);
-  settings_.Set(*FindFlag("show-thinking"), {mode}, SettingSource::kChat, "/set show-thinking");
-}
-
-ShowThinking ChatSession::show_thinking() const {
-  if (settings_.Text("think").value_or("") == "off") return ShowThinking::kHidden;
-  return ParseShowThinking(settings_.Text("show-thinking").value_or("summary"));
-}
-
-void ChatSession::Set(const std::string& name, const std::string& value) {
-  if (name == "think") return SetThink(value);
-  if (name == "show-thinking" || name == "show_thinking") return SetShowThinking(value);
-  Settings changed = Changed({{name, value}});
-  SamplingDefaults sampling = CheckedDefaults(changed);
-  params_ = std::move(sampling.params);
-  model_.sampling_values = std::move(sampling.values);
-  settings_ = std::move(changed);
 }
 
 std::optional<BuiltPrompt> ChatSession::BuildPrompt(int64_t parent, const std::string& message) const {

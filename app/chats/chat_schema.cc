@@ -45,8 +45,8 @@ ALTER TABLE messages ADD COLUMN thinking TEXT NOT NULL DEFAULT '';
 ALTER TABLE messages ADD COLUMN num_thinking_ids INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE messages ADD COLUMN thinking_ms INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE messages ADD COLUMN template_variables TEXT NOT NULL DEFAULT '';
+ALTER TABLE chats ADD COLUMN draft TEXT NOT NULL DEFAULT '';
 )sql",
-    "ALTER TABLE chats ADD COLUMN draft TEXT NOT NULL DEFAULT ''",
 }};
 
 int64_t VersionOf(Database& database) {

@@ -18,7 +18,7 @@
 namespace vllm::app {
 
 inline constexpr int64_t kChatsApplicationId = 0x764C4C4D;  // "vLLM"
-inline constexpr int64_t kChatsSchemaVersion = 3;
+inline constexpr int64_t kChatsSchemaVersion = 2;
 
 // Creates the tables in an empty file, or migrates the file to the current version in one transaction. Throws
 // StoreError if the file belongs to another program or to a newer version; the file is then unchanged.

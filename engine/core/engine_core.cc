@@ -7,8 +7,8 @@
 #include "engine/config/errors.h"
 #include "engine/kv_cache/kv_cache_demand.h"
 #include "engine/sched/scheduler.h"
-#include "engine/trace/trace_recorder.h"
 #include "engine/sched/scheduler_snapshot.h"
+#include "engine/trace/trace_recorder.h"
 
 namespace vllm {
 
@@ -172,6 +172,7 @@ EngineSnapshot EngineCore::MakeSnapshot() const {
 }
 
 void EngineCore::SetAdmissionPaused(bool paused) {
+  if (scheduler_->admission_paused() == paused) return;
   scheduler_->SetAdmissionPaused(paused);
   if (trace_ != nullptr) trace_->SetAdmissionPaused(paused);
 }
@@ -180,7 +181,6 @@ void EngineCore::AbortWithOutput(std::span<const RequestId> request_ids, EngineC
   for (const RequestId id : request_ids) scheduler_->AbortWithOutput(id, outputs);
   if (trace_ != nullptr) trace_->Finish(request_ids, FinishReason::kAbort);
 }
-
 
 SchedulerStats EngineCore::GetStats() const { return scheduler_->MakeStats(); }
 

@@ -385,10 +385,12 @@ EngineCoreOutput& Scheduler::AddOutput(Request& request, size_t num_new_tokens, 
   if (logprobs != nullptr) output.new_logprobs.AppendFirst(*logprobs, num_new_tokens);
   const bool first = num_new_tokens > 0 && token_ids.size() == request.output_token_ids().size();
   if (first) {
-    request.first_token_time = now_;
     std::swap(output.prompt_logprobs, request.prompt_logprobs);
   }
-  if (num_new_tokens > 0) request.last_token_time = now_;
+  if (num_new_tokens > 0) {
+    if (request.first_token_time == SteadyTime{}) request.first_token_time = now_;
+    request.last_token_time = now_;
+  }
   num_generation_tokens_ += static_cast<int64_t>(num_new_tokens);
   output.finish_reason = ToFinishReason(request.status);
   output.stop_token_id = request.stop_token_id;

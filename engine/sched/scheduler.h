@@ -54,8 +54,10 @@ class Scheduler {
   // Ends a request like FinishRequests with kAbort, and adds its final output to `outputs`. Ignores unknown ids.
   void AbortWithOutput(RequestId id, EngineCoreOutputs& outputs);
 
-  // While admission is paused, Schedule admits no request that has never run. Preempted requests resume.
+  // While admission is paused, Schedule admits no request that has never run, except interactive ones. Preempted
+  // requests resume.
   void SetAdmissionPaused(bool paused) { admission_paused_ = paused; }
+  bool admission_paused() const { return admission_paused_; }
   // Returns true if requests are unfinished, but none can be scheduled until admission continues.
   bool IsHeld() const;
 

@@ -350,7 +350,7 @@ bool AppendTraceRecord(const TraceRecord& record, std::string& payload, std::str
 void DecodeTraceRecord(std::string_view payload, TraceRecord& record) {
   if (payload.empty()) throw ModelError("record without a type");
   const auto type = static_cast<unsigned char>(payload.front());
-  if (type < static_cast<uint8_t>(TraceRecordType::kBegin) || type > static_cast<uint8_t>(TraceRecordType::kEnd)) {
+  if (type < static_cast<uint8_t>(TraceRecordType::kBegin) || type > static_cast<uint8_t>(TraceRecordType::kPause)) {
     throw ModelError("unknown record type (" + std::to_string(type) + ")");
   }
   record.type = static_cast<TraceRecordType>(type);

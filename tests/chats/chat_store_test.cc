@@ -247,29 +247,6 @@ TEST_F(ChatStoreTest, ForeignAndNewerFilesAreRejectedUnchanged) {
   EXPECT_TRUE(FileText(path()) == newer);
 }
 
-// tests/data/chats/version_1.db: two conversations of a program whose schema had version 1, with --system "Be short.".
-TEST_F(ChatStoreTest, FileOfVersionOneIsMigrated) {
-  std::filesystem::create_directories(directory());
-  std::filesystem::copy_file(std::string(VLLMCLI_TEST_DATA) + "/chats/version_1.db", path());
-  EXPECT_NE(OpenError(ChatStore::Access::kRead).find("older vllmcli"), std::string::npos);
-  ChatStore store = Open();
-  const std::vector<ChatSummary> chats = store.List(10);
-  ASSERT_EQ(chats.size(), 2u);
-  EXPECT_EQ(chats[0].title, "hello");
-  EXPECT_EQ(chats[1].title, "the first");
-  const std::optional<StoredChat> chat = store.Load(chats[1].id);
-  ASSERT_TRUE(chat);
-  ASSERT_EQ(chat->messages.size(), 7u);
-  EXPECT_EQ(chat->messages[4].text, "Press Ctrl-C: it stops the turn that is running");
-  EXPECT_EQ(chat->messages[4].token_ids.size(), 12u);
-  EXPECT_EQ(chat->messages[4].finish_reason, "length");
-  EXPECT_EQ(chat->messages[4].thinking, "");
-  EXPECT_EQ(chat->messages[4].num_thinking_ids, 0);
-  EXPECT_EQ(chat->messages[3].template_variables, "");
-  ASSERT_EQ(store.Search("running", 5).size(), 1u);
-  Open(ChatStore::Access::kRead);
-}
-
 TEST_F(ChatStoreTest, ThoughtsAreStored) {
   ChatStore store = Open();
   const int64_t chat = store.CreateChat();
@@ -358,6 +335,9 @@ TEST_F(ChatStoreTest, DatabaseOfVersion1IsMigratedWithAllItsMessages) {
     EXPECT_EQ(first.messages[6].parent, 5);
     EXPECT_EQ(first.messages[6].token_ids.size(), 12u);
     EXPECT_EQ(first.messages[6].finish_reason, "length");
+    EXPECT_EQ(first.messages[6].thinking, "");
+    EXPECT_EQ(first.messages[6].num_thinking_ids, 0);
+    EXPECT_EQ(first.messages[5].template_variables, "");
     EXPECT_EQ(store.Load(2)->messages[0].role, ChatRole::kSystem);
     ASSERT_EQ(store.Search("cafe", 10).size(), 1u);
     EXPECT_EQ(store.Search("你好", 10).size(), 1u);

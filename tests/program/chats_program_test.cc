@@ -214,7 +214,8 @@ TEST_F(ChatsProgramTest, KilledChatContinuesAsIfItHadNotBeenKilled) {
 TEST_F(ChatsProgramTest, AnswerInterruptedByControlCContinuesWithItsTokens) {
   Chat("whole", "first\nsecond\n", {"-n", "400"});
   const Json whole = Branch(Show("whole"));
-  for (int round = 0; round < 4; ++round) {
+  int num_interrupted = 0;
+  for (int round = 0; round < 8 && num_interrupted < 4; ++round) {
     const std::string user = "interrupted" + std::to_string(round);
     PtyProgram chat({"chat", "-m", model_, "-n", "400", "--ignore-eos", "--seed", "5"}, As(user).environment);
     ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
@@ -224,8 +225,12 @@ TEST_F(ChatsProgramTest, AnswerInterruptedByControlCContinuesWithItsTokens) {
     usleep(static_cast<useconds_t>(random() % 30'000));
     chat.Send("\x03");
     ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
-    chat.Send("/continue\r");
-    ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
+    // On a busy machine, the answer may have ended before Ctrl-C.
+    if (chat.output().find("[interrupted") != std::string::npos) {
+      ++num_interrupted;
+      chat.Send("/continue\r");
+      ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
+    }
     chat.Send("second\r");
     ASSERT_TRUE(chat.WaitFor("[cut off after 400 tokens")) << chat.output();
     ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
@@ -233,6 +238,7 @@ TEST_F(ChatsProgramTest, AnswerInterruptedByControlCContinuesWithItsTokens) {
     EXPECT_EQ(chat.WaitForExit(), 0);
     EXPECT_EQ(Branch(Show(user)), whole) << user;
   }
+  EXPECT_GE(num_interrupted, 1);
 }
 
 TEST_F(ChatsProgramTest, ConversationThatIsOpenInAnotherChatIsRejected) {

@@ -135,7 +135,7 @@ TEST(TraceFormatTest, LengthsBeyondTheRecordAreErrors) {
     return MessageOf<ModelError>([&] { DecodeTraceRecord(Bytes(hex), record); });
   };
   EXPECT_EQ(why(""), "record without a type");
-  EXPECT_EQ(why("09"), "unknown record type (9)");
+  EXPECT_EQ(why("0a"), "unknown record type (10)");
   EXPECT_EQ(why("05"), "record too short");
   EXPECT_EQ(why("05 00 00 ff ff ff 7f"), "list longer than the record");
   EXPECT_EQ(why("05 00 00 00 00 01 02 84 01 ff ff 03"), "list longer than the record");

@@ -127,7 +127,7 @@ TEST(TraceReplayTest, ReplaysOfRandomRunsReachTheSameDecisions) {
   EXPECT_GT(num_preemptions, 0);
   EXPECT_GT(num_cached_tokens, 0);
   EXPECT_EQ(num_ends.size(), 5u);
-  EXPECT_EQ(num_records.size(), 8u);
+  EXPECT_EQ(num_records.size(), 9u);
 }
 
 TEST(TraceReplayTest, RecordingChangesNoToken) {
