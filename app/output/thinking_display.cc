@@ -2,9 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "app/terminal/color_policy.h"
 #include "app/terminal/output_stream.h"
+#include "app/terminal/styled_text.h"
 #include "engine/config/errors.h"
 
 namespace vllm::app {
@@ -26,6 +29,22 @@ std::string TokensText(int64_t num_tokens) {
 OutputStream& StandardError() {
   static OutputStream stream(STDERR_FILENO, "standard error");
   return stream;
+}
+
+// Returns the text dim if standard error may have styles. The style ends before each line break.
+StyledText Dimmed(const SafeText& text) {
+  StyledText dimmed;
+  if (!MayColor(STDERR_FILENO)) {
+    dimmed.Append(text);
+    return dimmed;
+  }
+  for (std::string_view rest = text.view(); !rest.empty();) {
+    const size_t length = std::min(rest.find('\n'), rest.size());
+    if (length > 0) dimmed.Append(SafeText(rest.substr(0, length)), kDimStyle);
+    if (length < rest.size()) dimmed.LineFeed();
+    rest.remove_prefix(std::min(length + 1, rest.size()));
+  }
+  return dimmed;
 }
 
 }  // namespace
@@ -53,7 +72,7 @@ void ThinkingDisplay::Think(std::string_view text, int64_t num_tokens, Clock::ti
   filter_.Feed(text, safe);
   if (safe.empty()) return;
   at_line_start_ = safe.view().back() == '\n';
-  StandardError().Write(safe);
+  StandardError().Write(Dimmed(safe));
 }
 
 void ThinkingDisplay::Update(Clock::time_point now) {
@@ -71,7 +90,7 @@ void ThinkingDisplay::End(Clock::time_point now) {
   if (mode_ == ShowThinking::kHidden || num_tokens_ == 0) return;
   // Scripts that keep standard error do not need the summary.
   if (mode_ == ShowThinking::kFull || isatty(STDERR_FILENO) == 1) {
-    PrintStatus("[" + ThoughtSummary(time_, num_tokens_) + "]");
+    PrintDimStatus("[" + ThoughtSummary(time_, num_tokens_) + "]");
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "app/chat/chat_session.h"
@@ -18,5 +19,8 @@ std::vector<CommandCompleter::Command> SlashCommandDescriptions();
 // Runs a line that begins with a slash. Prints an error if the line is invalid. Throws Interrupted, OutputClosed,
 // EngineDeadError.
 SlashResult RunSlashCommand(const std::string& line, ChatSession& session);
+
+// Returns true if a function runs the command. For tests: every name in SlashCommandTable() must have one.
+bool HasHandler(std::string_view name);
 
 }  // namespace vllm::app

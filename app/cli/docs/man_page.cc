@@ -1,8 +1,10 @@
 #include "app/cli/docs/man_page.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "app/cli/flag.h"
+#include "app/cli/slash_command_table.h"
 
 namespace vllm::app {
 namespace {
@@ -104,73 +106,7 @@ ignores these sources and samples at temperature 1.
 )";
 
 constexpr std::string_view kChatSection =
-    R"(.SH CHAT COMMANDS
-.TP
-.BI /help " COMMAND"
-describe the command; without COMMAND, list all commands
-.TP
-.BR /new ", " /clear
-begin a new conversation with the same system message; if the old one is stored, /resume returns to it
-.TP
-.BI /resume " NUMBER\fR|\fPTEXT"
-continue the stored conversation with this number, or the only one whose title contains TEXT; without an argument, list
-the 20 most recent conversations
-.TP
-.BI /undo " N"
-take back the last question and its answer, or the last N questions with their answers
-.TP
-.B /redo
-reverse the last /undo, if the conversation has not changed since
-.TP
-.BR /regen ", " /retry ", " /regenerate " \fINAME\fR=\fIVALUE\fR..."
-answer the last question again in a new branch; NAME=VALUE changes a sampling setting for this answer only
-.TP
-.B /continue
-resume the last answer if it was interrupted or reached max\-tokens
-.TP
-.BI /edit " N"
-change the last question, or the N\-th from the end, in a new branch
-.TP
-.BR /next ", " /prev
-go to the next or previous version of this answer or question
-.TP
-.B /fork
-copy the current branch to a new conversation and continue there
-.TP
-.BI /title " TEXT"
-set the title of this conversation; without TEXT, show it; lists and /resume use the beginning of the first question as
-the title of a conversation that has none
-.TP
-.BI /search " TEXT"
-search all stored conversations
-.TP
-.BI /export " FILE"
-write the current branch to a new .md or .html file, or all branches to a new .json file
-.TP
-.BI /file " PATH"
-put a text file into the next message
-.TP
-.BI /system " TEXT"
-set the system message and begin a new conversation; without TEXT, show the system message
-.TP
-.BI /preset " NAME VARIABLE=VALUE\fR..."
-begin a new conversation with the system message and the settings of a preset, and send each message through the
-preset's prompt if that contains {input}; a word without = continues the value before it; /preset off begins one without
-a preset; without NAME, list the presets
-.TP
-.BI /set " NAME VALUE"
-change a sampling setting or context\-shift, such as /set temperature 0.7; without VALUE, show it; without arguments,
-show all settings and their sources
-.TP
-.BR /info ", " /show
-show the model, its chat template, the context in use and where the conversation is stored
-.TP
-.B /stats
-show statistics of the last answer and of the engine
-.TP
-.BR /exit ", " /quit ", " /bye
-quit
-.PP
+    R"(.PP
 A line that begins with // sends a message that begins with a slash.
 .PP
 Alt\-Enter, Ctrl\-J, or a backslash before Enter begins a new line. Lines between two \(dq\(dq\(dq are one message, and so
@@ -290,6 +226,20 @@ chats.db\-journal are in the same directory
 models that \-m finds by name
 )";
 
+void AppendSlashCommands(std::string& out) {
+  out += ".SH CHAT COMMANDS\n";
+  for (const SlashCommandInfo& command : SlashCommandTable()) {
+    std::string names = "\\fB" + Roff(command.name) + "\\fR";
+    for (size_t begin = 0; begin < command.aliases.size();) {
+      const size_t end = std::min(command.aliases.find(' ', begin), command.aliases.size());
+      names += ", \\fB" + Roff(command.aliases.substr(begin, end - begin)) + "\\fR";
+      begin = end + 1;
+    }
+    if (!command.arguments.empty()) names += " " + Roff(command.arguments);
+    out += ".TP\n" + names + "\n" + Roff(command.help) + "\n";
+  }
+}
+
 }  // namespace
 
 std::string ManPage() {
@@ -316,6 +266,7 @@ std::string ManPage() {
   }
   out += kBatchSection;
   out += kSamplingSection;
+  AppendSlashCommands(out);
   out += kChatSection;
   out += kPresetSection;
   out += kLastSections;
@@ -324,6 +275,10 @@ std::string ManPage() {
     if (!info.examples.empty()) out += Roff(info.examples) + "\n";
   }
   out += ".fi\n";
+  out +=
+      ".SH LICENSE\nThe source is under the Apache License 2.0. The program links GNU Readline, so a distributed "
+      "binary is "
+      "under the GNU General Public License, version 3 or later.\n";
   return out;
 }
 
