@@ -293,7 +293,7 @@ complete -c vllmcli -n '__fish_seen_subcommand_from batch' -l input-format -x -a
 complete -c vllmcli -n '__fish_seen_subcommand_from batch' -l template -x -d 'prompt for each row of a .csv or .tsv file, such as \'Translate: {column}\'; write literal braces as {{ and }}'
 complete -c vllmcli -n '__fish_seen_subcommand_from batch' -l format -x -a 'jsonl text' -d 'output format; text: only the answers, without JSON'
 complete -c vllmcli -n '__fish_seen_subcommand_from batch' -l ordered -d 'write rows in input order'
-complete -c vllmcli -n '__fish_seen_subcommand_from batch' -l chat -d 'open a chat on the same engine while the batch runs; its answers come first'
+complete -c vllmcli -n '__fish_seen_subcommand_from batch' -l chat -d 'open a chat on the same engine while the batch runs; its answers come first; the default of --max-num-batched-tokens is then 512'
 complete -c vllmcli -n '__fish_seen_subcommand_from batch' -l live -d 'show the live view (see vllmcli top) while the batch runs; q stops the batch and keeps the finished rows'
 complete -c vllmcli -n '__fish_seen_subcommand_from batch' -l check -d 'validate every row, print the errors, and generate nothing'
 complete -c vllmcli -n '__fish_seen_subcommand_from batch' -l tensor-parallel-size -x -d 'split the model across N ranks; short form: -tp'

@@ -184,7 +184,8 @@ constexpr Flag kFlags[] = {
      "output format; text: only the answers, without JSON"},
     {"ordered", 0, kSwitch, "", "", "", kBatchRun, Bits(kBatch), false, false, "write rows in input order"},
     {"chat", 0, kSwitch, "", "", "", kBatchRun, Bits(kBatch), false, false,
-     "open a chat on the same engine while the batch runs; its answers come first"},
+     "open a chat on the same engine while the batch runs; its answers come first; the default of "
+     "--max-num-batched-tokens is then 512"},
     {"live", 0, kSwitch, "", "", "", kBatchRun, Bits(kBatch), false, false,
      "show the live view (see vllmcli top) while the batch runs; q stops the batch and keeps the finished rows"},
     {"check", 0, kSwitch, "", "", "", kBatchRun, Bits(kBatch), false, false,

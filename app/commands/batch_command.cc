@@ -225,6 +225,10 @@ int BatchCommand(const Settings& given) {
   if (chats) CheckCanChat(settings, input, output_path);
   const bool shows_view = settings.Switch("live");
   if (shows_view) CheckView(output_path);
+  if (chats) {
+    // A message of the chat cancels the current step, so shorter steps lose less work.
+    settings.Set(*FindFlag("max-num-batched-tokens"), {"512"}, SettingSource::kDefault, "--chat");
+  }
   LoadedModel model = LoadModel(settings, NeedsTokenizer(settings, format));
   defaults.params = model.sampling_params;
   RowParser parser(format, defaults, model.renderer.get());
