@@ -154,7 +154,7 @@ class Terminal:
         self.tmux("send-keys", name)
 
     def text(self):
-        return self.tmux("capture-pane", "-p")
+        return self.tmux("capture-pane", "-p").rstrip()
 
     def wait_for(self, pattern, seconds=180):
         """Waits until the screen matches and stops changing."""
@@ -206,16 +206,16 @@ def main():
 
         chat = Terminal(f"{program} chat -m {model} --seed 4 -t 0.2 -n 130", 88, 30, environment)
         try:
-            chat.wait_for(r">>> *$")
+            chat.wait_for(r"\n>>> *$")
             chat.type("Explain the difference between a list and a tuple in Python, with a short example.")
-            chat.wait_for(r"context \d+/[\s\S]*>>> *$")
+            chat.wait_for(r"context \d+/[\s\S]*\n>>> *$")
             chat.save(os.path.join(pictures, "chat.svg"), "A chat with rendered Markdown")
             for line in ("/answers 2 temperature=0.8", "Which of them can be changed?", "/regen seed=9", "/edit"):
                 chat.type(line)
-                chat.wait_for(r">>> [^\n]*\s*$")
+                chat.wait_for(r"\n>>>[^\n]*$")
             chat.key("C-u")
             chat.type("Show me how to sort a list.")
-            chat.wait_for(r"context \d+/[\s\S]*>>> *$")
+            chat.wait_for(r"context \d+/[\s\S]*\n>>> *$")
             chat.type("/tree")
             chat.wait_for("Enter")
             chat.save(os.path.join(pictures, "tree.svg"), "All branches of a conversation")
@@ -226,7 +226,7 @@ def main():
             f"{program} batch {prompts} -m {model} -o {directory}/out.jsonl -n 120 --max-num-seqs 16 --num-kv-blocks 600 --live",
             100, 30, environment)
         try:
-            batch.wait_for(r"running 1\d", 60)
+            batch.wait_for(r"running 1\d", 20)
         except SystemExit:
             pass
         time.sleep(20)
