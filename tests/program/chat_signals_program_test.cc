@@ -61,7 +61,8 @@ class ChatSignalsTest : public ChatsProgramTest {
         kill(chat.pid(), SIGTSTP);
         ASSERT_TRUE(chat.WaitForStop()) << chat.output();
         EXPECT_TRUE(chat.TerminalIsRestored());
-        EXPECT_FALSE(chat.terminal().state().bracketed_paste);
+        // The last bytes may not have been read yet.
+        EXPECT_TRUE(chat.WaitForScreen([](const TerminalEmulator& t) { return !t.state().bracketed_paste; }));
         kill(-chat.pid(), SIGCONT);
         // While the terminal has its usual modes, it would take Ctrl-D for itself.
         for (int i = 0; chat.TerminalIsRestored() && i < 100'000; ++i) {
