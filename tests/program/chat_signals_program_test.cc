@@ -39,7 +39,8 @@ class ChatSignalsTest : public ChatsProgramTest {
 
   // Asks one question, and causes the event after a random time.
   void Run(Event event, const std::string& question) {
-    PtyProgram chat({"chat", "-m", model_, "-n", "200", "--ignore-eos", "--seed", "5"}, As("me").environment);
+    PtyProgram chat({"chat", "-m", model_, "--no-markdown", "-n", "200", "--ignore-eos", "--seed", "5"},
+                    As("me").environment);
     ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
     chat.Send(question + "\r");
     usleep(static_cast<useconds_t>(random() % 60'000));

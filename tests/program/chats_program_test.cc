@@ -217,7 +217,8 @@ TEST_F(ChatsProgramTest, AnswerInterruptedByControlCContinuesWithItsTokens) {
   int num_interrupted = 0;
   for (int round = 0; round < 8 && num_interrupted < 4; ++round) {
     const std::string user = "interrupted" + std::to_string(round);
-    PtyProgram chat({"chat", "-m", model_, "-n", "400", "--ignore-eos", "--seed", "5"}, As(user).environment);
+    PtyProgram chat({"chat", "-m", model_, "--no-markdown", "-n", "400", "--ignore-eos", "--seed", "5"},
+                    As(user).environment);
     ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
     chat.Send("first\r");
     ASSERT_TRUE(chat.WaitFor("first\r\n")) << chat.output();
