@@ -1,6 +1,7 @@
 #include <malloc.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -17,6 +18,7 @@
 #include "app/commands/commands.h"
 #include "app/terminal/color_policy.h"
 #include "app/terminal/output_stream.h"
+#include "app/terminal/progress_line.h"
 #include "app/terminal/signals.h"
 #include "app/terminal/terminal_modes.h"
 #include "engine/config/errors.h"
@@ -75,8 +77,10 @@ int Run(std::vector<std::string> words) {
   }
   if (line.action == CommandLineAction::kHelp || line.action == CommandLineAction::kHelpAll) {
     const HelpDetail detail = line.action == CommandLineAction::kHelp ? HelpDetail::kFirst : HelpDetail::kAll;
-    StandardOutput().Write(
-        SafeText(HelpText(line.has_command ? std::optional<Command>(settings.command) : std::nullopt, detail)));
+    constexpr int kMaxWidth = 100;
+    const int width = isatty(STDOUT_FILENO) == 1 ? std::min(kMaxWidth, TerminalColumns(STDOUT_FILENO)) : kMaxWidth;
+    const std::optional<Command> command = line.has_command ? std::optional(settings.command) : std::nullopt;
+    StandardOutput().Write(SafeText(HelpText(command, detail, static_cast<size_t>(width))));
     return kOk;
   }
   // A broken configuration file must not break shell completion.

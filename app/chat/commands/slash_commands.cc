@@ -1,5 +1,7 @@
 #include "app/chat/commands/slash_commands.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -16,7 +18,9 @@
 #include "app/chats/sqlite.h"
 #include "app/cli/parse_value.h"
 #include "app/cli/slash_command_table.h"
+#include "app/cli/wrap_words.h"
 #include "app/terminal/output_stream.h"
+#include "app/terminal/progress_line.h"
 #include "engine/config/errors.h"
 
 namespace vllm::app {
@@ -31,18 +35,26 @@ SlashResult Help(const std::string& arguments, ChatSession&) {
     PrintError("/help " + arguments + ": no such command; /help lists all commands");
     return {};
   }
+  const auto width = static_cast<size_t>(TerminalColumns(STDERR_FILENO));
+  std::string text;
   for (const SlashCommandInfo& command : SlashCommandTable()) {
     const std::vector<std::string> aliases = SplitWords(std::string(command.aliases));
     if (!name.empty() && command.name != name && std::find(aliases.begin(), aliases.end(), name) == aliases.end()) {
       continue;
     }
-    std::string line = "  " + std::string(command.name) + " " + std::string(command.arguments);
-    line.append(line.size() < 26 ? 26 - line.size() : 1, ' ');
-    PrintNote(line + std::string(command.help));
+    const std::string usage = std::string(command.name) + (command.arguments.empty() ? "" : " ");
+    AppendEntry(usage + std::string(command.arguments), 27, command.help, width, text);
   }
-  if (!name.empty()) return {};
-  PrintNote("Alt-Enter or Ctrl-J begins a new line; Ctrl-G opens the message in an editor; @FILE puts a file into it.");
-  PrintNote("Ctrl-C stops an answer; Ctrl-D on an empty line quits. Begin a line with // to send it with one slash.");
+  if (name.empty()) {
+    for (const char* hint : {"Alt-Enter or Ctrl-J begins a new line; Ctrl-G opens the message in an editor; @FILE puts "
+                             "a file into it.",
+                             "Ctrl-C stops an answer; Ctrl-D on an empty line quits. Begin a line with // to send it "
+                             "with one slash."}) {
+      AppendWrapped(hint, 0, 0, width, text);
+    }
+  }
+  text.pop_back();
+  PrintNoteLines(text);
   return {};
 }
 

@@ -4,46 +4,10 @@
 #include <string_view>
 #include <vector>
 
+#include "app/cli/wrap_words.h"
+
 namespace vllm::app {
 namespace {
-
-constexpr size_t kWidth = 100;
-
-// Appends `text`, wrapped at spaces to lines of at most kWidth columns. A word is never broken, so a long one may
-// exceed the width. The text starts at `column`; further lines are indented by `indent` spaces.
-void AppendWrapped(std::string_view text, size_t indent, size_t column, std::string& out) {
-  size_t pos = 0;
-  bool first = true;
-  while (pos < text.size()) {
-    size_t end = text.find(' ', pos);
-    if (end == std::string_view::npos) end = text.size();
-    const std::string_view word = text.substr(pos, end - pos);
-    if (!first && column + 1 + word.size() > kWidth) {
-      out += '\n';
-      out.append(indent, ' ');
-      column = indent;
-    } else if (!first) {
-      out += ' ';
-      ++column;
-    }
-    out += word;
-    column += word.size();
-    first = false;
-    pos = end + 1;
-  }
-  out += '\n';
-}
-
-void AppendEntry(const std::string& left, size_t indent, std::string_view text, std::string& out) {
-  std::string line = "  " + left;
-  if (line.size() + 2 > indent) {
-    out += line + '\n';
-    line.clear();
-  }
-  line.append(indent - line.size(), ' ');
-  out += line;
-  AppendWrapped(text, indent, indent, out);
-}
 
 struct FirstFlags {
   std::optional<Command> command;       // nullopt: the program
@@ -90,7 +54,8 @@ std::string CommandsOf(const Flag& flag, size_t max_count) {
 
 // Appends the flags of a command, or of all commands, by group. If `names` is not empty, appends only these and the
 // general ones.
-void AppendFlags(std::optional<Command> command, const std::vector<std::string_view>& names, std::string& out) {
+void AppendFlags(std::optional<Command> command, const std::vector<std::string_view>& names, size_t width,
+                 std::string& out) {
   for (const FlagGroup group : kFlagGroups) {
     bool titled = false;
     for (const Flag& flag : FlagTable()) {
@@ -105,7 +70,7 @@ void AppendFlags(std::optional<Command> command, const std::vector<std::string_v
       if (!flag.default_value.empty()) text += " [default: " + std::string(flag.default_value) + "]";
       const std::string commands = command ? "" : CommandsOf(flag, names.empty() ? CommandTable().size() : 3);
       if (!commands.empty()) text += " [" + commands + "]";
-      AppendEntry(FlagUsage(flag), 36, text, out);
+      AppendEntry(FlagUsage(flag), 36, text, width, out);
     }
   }
 }
@@ -143,30 +108,34 @@ std::string FlagUsage(const Flag& flag) {
 
 namespace {
 
-std::string ProgramHelp(HelpDetail detail) {
+std::string ProgramHelp(HelpDetail detail, size_t width) {
   std::string out =
       "vllmcli: chat with language models and run batches of prompts, on CPUs\n\n"
-      "Usage: vllmcli [COMMAND] [FLAGS] [ARGUMENTS]\n\n"
-      "Without a command, vllmcli starts a chat if standard input and output are terminals. If not, it answers\n"
-      "the prompt on standard input.\n\n"
-      "Commands:\n";
+      "Usage: vllmcli [COMMAND] [FLAGS] [ARGUMENTS]\n\n";
+  AppendWrapped(
+      "Without a command, vllmcli starts a chat if standard input and output are terminals. If not, it answers the "
+      "prompt on standard input.",
+      0, 0, width, out);
+  out += "\nCommands:\n";
   for (const CommandInfo& info : CommandTable()) {
     AppendEntry(std::string(info.name) + (info.arguments.empty() ? "" : " " + std::string(info.arguments)), 30,
-                info.summary, out);
+                info.summary, width, out);
   }
   const bool is_first = detail == HelpDetail::kFirst;
-  AppendFlags(std::nullopt, is_first ? FirstFlagsOf(std::nullopt) : std::vector<std::string_view>(), out);
-  out +=
-      "\nvllmcli COMMAND --help explains a command and its most common flags. --help-all shows all flags, with the\n"
-      "environment and the exit status; with COMMAND, those of the command. Most flags can also be set in\n"
-      "$XDG_CONFIG_HOME/vllmcli/config.toml; vllmcli config shows all settings.\n";
+  AppendFlags(std::nullopt, is_first ? FirstFlagsOf(std::nullopt) : std::vector<std::string_view>(), width, out);
+  out += '\n';
+  AppendWrapped(
+      "vllmcli COMMAND --help explains a command and its most common flags. --help-all shows all flags, with the "
+      "environment and the exit status; with COMMAND, those of the command. Most flags can also be set in "
+      "$XDG_CONFIG_HOME/vllmcli/config.toml; vllmcli config shows all settings.",
+      0, 0, width, out);
   if (!is_first) {
     out +=
         "\nEnvironment:\n"
         "  VLLMCLI_MODEL           the model when -m is not given\n"
         "  VLLMCLI_ISA             the instruction set when --isa is not given\n"
         "  HF_HUB_CACHE, HF_HOME   location of the Hugging Face cache\n"
-        "  VISUAL, EDITOR          the editor of vllmcli presets edit\n"
+        "  VISUAL, EDITOR          the editor for messages (Ctrl-G in a chat) and for vllmcli presets edit\n"
         "  NO_COLOR, TERM=dumb     disable cursor movement\n\n"
         "Exit status:\n"
         "  0              success\n"
@@ -182,17 +151,17 @@ std::string ProgramHelp(HelpDetail detail) {
 
 }  // namespace
 
-std::string HelpText(std::optional<Command> command, HelpDetail detail) {
-  if (!command) return ProgramHelp(detail);
+std::string HelpText(std::optional<Command> command, HelpDetail detail, size_t width) {
+  if (!command) return ProgramHelp(detail, width);
   const CommandInfo& info = CommandInfoOf(*command);
   const std::string name(info.name);
   std::string out = "Usage: vllmcli " + name + " [FLAGS]";
   if (!info.arguments.empty()) out += " " + std::string(info.arguments);
   out += "\n\n";
-  AppendWrapped(info.description, 0, 0, out);
+  AppendWrapped(info.description, 0, 0, width, out);
   const std::vector<std::string_view>& first = FirstFlagsOf(*command);
   const bool is_first = detail == HelpDetail::kFirst && !first.empty();
-  AppendFlags(*command, is_first ? first : std::vector<std::string_view>(), out);
+  AppendFlags(*command, is_first ? first : std::vector<std::string_view>(), width, out);
   if (is_first) out += "\nThese are the most common flags. vllmcli " + name + " --help-all shows all.\n";
   AppendExamples(info.examples, out);
   return out;

@@ -1,6 +1,7 @@
 // The output of --help, generated from the tables of commands and flags, and of --version. Pure functions; any thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,8 +18,9 @@ enum class HelpDetail : uint8_t {
   kFirst,  // the flags that people use first, if the command has many
   kAll,    // all flags; for the program also the environment and the exit status
 };
-// Returns the help of `command`. Without a command, returns the help of the program, which lists the commands.
-std::string HelpText(std::optional<Command> command, HelpDetail detail);
+// Returns the help of `command`. Without a command, returns the help of the program, which lists the commands. Wraps
+// the texts to lines of at most `width` columns; examples and tables with fixed lines may be wider.
+std::string HelpText(std::optional<Command> command, HelpDetail detail, size_t width = 100);
 // Returns the flag as --help shows it: "-n, --max-tokens N" or, without a short name,
 // "    --[no-]enable-prefix-caching".
 std::string FlagUsage(const Flag& flag);
