@@ -4,6 +4,7 @@
 
 #include "app/chat/chat_session.h"
 #include "app/cli/parse_value.h"
+#include "app/model/tools_setting.h"
 #include "app/terminal/output_stream.h"
 #include "engine/config/errors.h"
 
@@ -68,6 +69,7 @@ void ChatSession::UsePreset(const std::string& name, const std::vector<std::stri
   if (!system.empty() && !model_.renderer->takes_system_message()) {
     throw ConfigError(where + "the chat template does not support a system message");
   }
+  ApplyTools(changed, *model_.renderer);
   params_ = std::move(sampling.params);
   model_.sampling_values = std::move(sampling.values);
   settings_ = std::move(changed);

@@ -54,7 +54,8 @@ constexpr auto kCommands = std::to_array<CommandInfo>({
      "vllmcli batch prompts.jsonl --check"},
     {Command::kPresets, "presets", "list|show|edit|rm [NAME...]", "list|show|edit|rm", false,
      "list, show, edit or delete presets for chat, run and batch",
-     "A preset is a system message, a prompt, a model and sampling settings under one name, for --preset and /preset. "
+     "A preset is a system message, a prompt, a model, tools and sampling settings under one name, for --preset and "
+     "/preset. "
      "In "
      "a prompt, {input} is the text of the user or of a batch row, and {NAME} is a variable. presets list, or presets "
      "alone, prints all presets. presets show NAME prints one as TOML and says where it is. presets edit NAME opens "

@@ -58,6 +58,10 @@ constexpr Flag kFlags[] = {
     {"template-var", 0, kText, "NAME=VALUE", "", "", kPrompt, kTemplated, true, true,
      "variable for the chat template, such as enable_thinking=false; VALUE is parsed as JSON if it is valid JSON, else "
      "used as a string"},
+    {"tools", 0, kText, "FILE|JSON", "", "", kPrompt, kTemplated, false, true,
+     "tools that the chat template describes to the model: a JSON array in OpenAI's format, or a file with one; a call "
+     "of "
+     "a tool is printed as the model writes it"},
     {"think", 0, kChoice, "MODE", "on|off|low|medium|high", "", kPrompt, kTemplated, false, true,
      "switch the model's thinking, or set how much it thinks, through variables of the chat template; off also hides "
      "any "

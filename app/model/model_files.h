@@ -33,8 +33,8 @@ std::string TokenizerWarning(const ModelLocation& location);
 std::string TemplateVariables(const Settings& settings);
 
 // Loads the file of --chat-template, or else the model's chat template. Returns null if there is none or it is empty.
-// Throws ConfigError if the file cannot be read, if a --template-var is invalid, or if run or chat has a --system
-// message that the template does not support. Throws ChatTemplateError, ModelError, ResourceError.
+// Throws ConfigError if a file cannot be read, if --template-var or --tools is invalid, or if run or chat has a
+// --system message that the template does not support. Throws ChatTemplateError, ModelError, ResourceError.
 std::unique_ptr<PromptRenderer> LoadPromptRenderer(const Settings& settings, const ModelLocation& location);
 
 // Reads a text file named on the command line; "-" is standard input. Throws ConfigError if it cannot be read, is not a

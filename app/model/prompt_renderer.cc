@@ -20,15 +20,27 @@ PromptRenderer::PromptRenderer(tokenizer::ChatTemplateSource source, std::option
 }
 
 void PromptRenderer::SetThinkVariables(std::string variables_json) {
+  think_json_ = std::move(variables_json);
+  UpdateVariables();
+}
+
+void PromptRenderer::SetTools(std::string tools_json) {
+  tools_json_ = std::move(tools_json);
+  UpdateVariables();
+}
+
+void PromptRenderer::UpdateVariables() {
   all_variables_json_ = variables_json_;
-  if (variables_json.empty()) return;
-  if (variables_json_.empty()) {
-    all_variables_json_ = std::move(variables_json);
-    return;
-  }
-  nlohmann::ordered_json all = nlohmann::ordered_json::parse(variables_json);
-  all.update(nlohmann::ordered_json::parse(variables_json_));
+  if (think_json_.empty() && tools_json_.empty()) return;
+  using Json = nlohmann::ordered_json;
+  Json all = think_json_.empty() ? Json::object() : Json::parse(think_json_);
+  if (!tools_json_.empty()) all["tools"] = Json::parse(tools_json_);
+  if (!variables_json_.empty()) all.update(Json::parse(variables_json_));
   all_variables_json_ = DumpJson(all);
+}
+
+const tokenizer::ChatTemplate& PromptRenderer::TemplateFor(bool has_tools) const {
+  return has_tools && tool_use_template_ ? *tool_use_template_ : *chat_template_;
 }
 
 bool PromptRenderer::UsesVariable(std::string_view name) const {
@@ -47,12 +59,11 @@ tokenizer::RenderOptions PromptRenderer::Options(bool add_generation_prompt) con
 }
 
 std::string PromptRenderer::Render(std::span<const tokenizer::ChatMessage> messages, bool add_generation_prompt) const {
-  return chat_template_->Render(messages, Options(add_generation_prompt));
+  return TemplateFor(!tools_json_.empty()).Render(messages, Options(add_generation_prompt));
 }
 
 std::string PromptRenderer::RenderJson(std::string_view context_json, bool has_tools) const {
-  const tokenizer::ChatTemplate& chosen = has_tools && tool_use_template_ ? *tool_use_template_ : *chat_template_;
-  return chosen.RenderJson(context_json, Options(true));
+  return TemplateFor(has_tools || !tools_json_.empty()).RenderJson(context_json, Options(true));
 }
 
 }  // namespace vllm::app

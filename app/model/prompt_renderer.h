@@ -1,5 +1,5 @@
 // PromptRenderer: a chat template with the special tokens of its model, its variables and an optional fixed date. Owned
-// by LoadedModel or by the command. Any thread, but not while SetThinkVariables runs.
+// by LoadedModel or by the command. Any thread, but not while SetThinkVariables or SetTools runs.
 #pragma once
 
 #include <memory>
@@ -21,6 +21,9 @@ class PromptRenderer {
   // Sets the template variables that switch thinking, as the text of a JSON object or "". Those of `variables_json`
   // take precedence over them.
   void SetThinkVariables(std::string variables_json);
+  // Sets the template variable `tools`, as the text of a JSON array or "". With tools, the model's template for tool
+  // use renders the prompts, if it has one. Those of `variables_json` or of a rendered context take precedence.
+  void SetTools(std::string tools_json);
   // Returns all template variables as the text of a JSON object, or "".
   const std::string& variables() const { return all_variables_json_; }
   // Returns true if a template reads the variable.
@@ -40,10 +43,14 @@ class PromptRenderer {
 
  private:
   tokenizer::RenderOptions Options(bool add_generation_prompt) const;
+  void UpdateVariables();
+  const tokenizer::ChatTemplate& TemplateFor(bool has_tools) const;
 
   tokenizer::ChatTemplateSource source_;
   std::optional<std::string> now_;
   std::string variables_json_;
+  std::string think_json_;
+  std::string tools_json_;
   std::string all_variables_json_;
   std::unique_ptr<tokenizer::ChatTemplate> chat_template_;
   std::unique_ptr<tokenizer::ChatTemplate> tool_use_template_;  // null: use chat_template_

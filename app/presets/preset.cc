@@ -23,7 +23,7 @@ bool IsVariableName(std::string_view name) {
 }
 
 bool IsPresetFlag(const Flag& flag) {
-  return flag.in_config && (flag.name == "model" || flag.group == FlagGroup::kSampling);
+  return flag.in_config && (flag.name == "model" || flag.name == "tools" || flag.group == FlagGroup::kSampling);
 }
 
 [[noreturn]] void UnknownKey(const std::string& key, const std::string& where) {
@@ -32,8 +32,9 @@ bool IsPresetFlag(const Flag& flag) {
     if (IsPresetFlag(flag)) known.emplace_back(flag.name);
   }
   const std::string near = NearestName(key, known);
-  throw ConfigError(where + ": unknown key" + (near.empty() ? "" : "; did you mean " + near + "?"),
-                    "a preset has description, system, prompt, model, the names of sampling flags, and [variables]");
+  throw ConfigError(
+      where + ": unknown key" + (near.empty() ? "" : "; did you mean " + near + "?"),
+      "a preset has description, system, prompt, model, tools, the names of sampling flags, and [variables]");
 }
 
 // Parses a text that may use variables.

@@ -89,6 +89,69 @@ TEST_F(TemplateProgramTest, ToolsInTheRequestSelectTheTemplateForToolUse) {
   EXPECT_EQ(render(R"({"messages":[],"tools":null})"), "plain");
 }
 
+constexpr const char* kTools = R"([{"type":"function","function":{"name":"weather","parameters":{"city":"string"}}}])";
+constexpr const char* kToolTemplate =
+    "{% if tools %}Tools: {{ tools | tojson }}\n{% endif %}{% for m in messages %}<|{{ m.role }}|>{{ m.content }}</s>"
+    "{% endfor %}<|assistant|>";
+
+TEST_F(TemplateProgramTest, ToolsOfTheCommandLineAreThoseOfTheContext) {
+  const std::string file = Write("tools.json", kTools);
+  const std::string text = Write("tools.jinja", kToolTemplate);
+  const std::string with_tools = R"({"messages":)" + std::string(kMessages) + R"(,"tools":)" + kTools + "}";
+  const ProgramResult expected = RunProgram({"render", "--chat-template", text, "-"}, Input(with_tools));
+  EXPECT_EQ(expected.status, 0) << expected.err;
+  EXPECT_EQ(expected.out.rfind("Tools: [{", 0), 0u) << expected.out;
+  for (const std::string& value : {file, std::string(kTools)}) {
+    const ProgramResult result =
+        RunProgram({"render", "--chat-template", text, "--tools", value, "-"}, Input(kMessages));
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(result.out, expected.out);
+  }
+  // A context or a row with other tools comes first.
+  const ProgramResult other =
+      RunProgram({"render", "--chat-template", text, "--tools", "[{\"name\":\"other\"}]", "-"}, Input(with_tools));
+  EXPECT_EQ(other.out, expected.out);
+}
+
+TEST_F(TemplateProgramTest, ToolsOfAPresetReachTheModel) {
+  const std::string text = Write("tools.jinja", kToolTemplate);
+  const std::string shown =
+      RunProgram({"render", "--chat-template", Write("json.jinja", "{{ tools | tojson }}"), "--tools", kTools, "-"},
+                 Input(kMessages))
+          .out;
+  const std::string tool_template = kToolTemplate;
+  const std::string with_tools = "Tools: " + shown + "\n" + tool_template.substr(tool_template.find("{% for"));
+  const std::string literal = Write("literal.jinja", with_tools);
+  fs::create_directories(directory_ / "vllmcli" / "presets");
+  Write("vllmcli/presets/weather.toml", std::string("tools = '''") + kTools + "'''\n");
+  const auto outputs = [&](std::vector<std::string> flags) {
+    const std::vector<std::string> base = {"run", "--json", "-t", "0", "-n", "12", "What is a batch?"};
+    flags.insert(flags.begin(), base.begin(), base.end());
+    ProgramOptions options;
+    options.environment = {{"XDG_CONFIG_HOME", directory_}};
+    const ProgramResult result = RunProgram(flags, options);
+    EXPECT_EQ(result.status, 0) << result.err;
+    const nlohmann::json json = nlohmann::json::parse(result.out, nullptr, false);
+    return nlohmann::json{json["outputs"], json["prompt_tokens"]};
+  };
+  const nlohmann::json expected = outputs({"--chat-template", literal});
+  EXPECT_EQ(outputs({"--chat-template", text, "--preset", "weather"}), expected);
+  EXPECT_EQ(outputs({"--chat-template", text, "--tools", kTools}), expected);
+  EXPECT_NE(outputs({"--chat-template", text}), expected);
+}
+
+TEST_F(TemplateProgramTest, InvalidToolsAreRejectedAndIgnoredToolsReported) {
+  for (const std::string& tools : {std::string("[1]"), std::string("[{]"), Write("object.json", "{\"a\":1}"),
+                                   std::string(directory_ / "missing.json"), std::string(1000, '[')}) {
+    const ProgramResult result = RunProgram({"run", "--tools", tools, "hi"});
+    EXPECT_EQ(result.status, 2) << tools;
+    EXPECT_NE(result.err.find(tools[0] == '[' ? "--tools: " : directory_.string()), std::string::npos) << result.err;
+  }
+  const ProgramResult ignored = RunProgram({"run", "-n", "1", "--tools", kTools, "hi"});
+  EXPECT_EQ(ignored.status, 0);
+  EXPECT_NE(ignored.err.find("does not show tools to the model"), std::string::npos) << ignored.err;
+}
+
 TEST_F(TemplateProgramTest, ChatTemplateJsonOfAProcessorIsRead) {
   std::ofstream(directory_ / "model/tokenizer_config.json") << "{}";
   fs::remove(directory_ / "model/chat_template.jinja");
