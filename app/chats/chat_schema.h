@@ -5,10 +5,10 @@
 //   messages  see stored_message.h
 //   message_tokens  the token ids of each message as 32-bit little-endian integers, in another table so that a scan of
 //                   all texts does not read them
-//   message_words   FTS5 index of messages.text. ChatStore updates it, because with trusted_schema = OFF triggers may
-//   not.
+//   message_words   FTS5 index of messages.text. ChatStore updates it, because triggers may not with
+//                   trusted_schema = OFF
 //
-// PRAGMA application_id is kApplicationId, and PRAGMA user_version is the version of the schema.
+// PRAGMA application_id is kChatsApplicationId, and PRAGMA user_version is the version of the schema.
 #pragma once
 
 #include <cstdint>

@@ -361,8 +361,7 @@ int64_t ChatStore::AddMessage(int64_t chat, const StoredMessage& message) {
   CheckFile();
   Transaction transaction(*database_);
   const int64_t id = InsertMessage(chat, message);
-  Statement update(*database_, "UPDATE chats SET current_message = ?, updated_ms = ? WHERE id = ?");
-  update.Bind(1, id).Bind(2, NowMs()).Bind(3, chat).Run();
+  SetCurrentMessage(chat, id);
   transaction.Commit();
   return id;
 }

@@ -41,11 +41,6 @@ Statement& Statement::BindBlob(int parameter, std::span<const std::byte> bytes) 
   return *this;
 }
 
-Statement& Statement::BindNull(int parameter) {
-  Check(sqlite3_bind_null(statement_.get(), parameter));
-  return *this;
-}
-
 bool Statement::Step() {
   const int code = sqlite3_step(statement_.get());
   if (code == SQLITE_ROW) return true;
@@ -79,8 +74,6 @@ std::span<const std::byte> Statement::Blob(int column) const {
   if (data == nullptr) return {};
   return {static_cast<const std::byte*>(data), static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column))};
 }
-
-bool Statement::IsNull(int column) const { return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL; }
 
 void Database::Close::operator()(sqlite3* connection) const { sqlite3_close_v2(connection); }
 

@@ -37,7 +37,6 @@ class Statement {
   Statement& Bind(int parameter, int64_t value);
   Statement& Bind(int parameter, std::string_view text);
   Statement& BindBlob(int parameter, std::span<const std::byte> bytes);
-  Statement& BindNull(int parameter);
   // Returns true if a row was read, false at the end.
   bool Step();
   // Runs a statement that returns no rows, and makes it ready for the next parameters.
@@ -49,7 +48,6 @@ class Statement {
   int64_t Int(int column) const;
   std::string_view Text(int column) const;
   std::span<const std::byte> Blob(int column) const;
-  bool IsNull(int column) const;
 
  private:
   struct Finalize {
@@ -66,8 +64,8 @@ class Database {
   // kImmutable: read-only, without locks and without a look at the write-ahead log. The file must not change.
   enum class Mode : uint8_t { kWrite, kRead, kImmutable };
 
-  // Opens an existing file. Waits up to `busy_timeout_ms` for locks of other processes, then calls throw
-  // StoreBusyError. Rejects a symbolic link in place of the file.
+  // Opens an existing file, but not a symbolic link. Every call waits up to `busy_timeout_ms` for the locks of other
+  // processes, and then throws StoreBusyError.
   Database(const std::string& path, Mode mode, int busy_timeout_ms);
 
   void SetBusyTimeout(int milliseconds);
