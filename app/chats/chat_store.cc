@@ -56,8 +56,8 @@ constexpr char kTitleColumn[] =
 
 // Returns false if the file system does not support WAL. Waits for the locks of other processes itself, because SQLite
 // does not while it changes the mode, to avoid a deadlock.
-bool EnterWal(Database& database) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kBusyTimeoutMs);
+bool EnterWal(Database& database, int busy_timeout_ms) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(busy_timeout_ms);
   while (true) {
     try {
       return database.QueryText("PRAGMA journal_mode = WAL") == "wal";
@@ -208,35 +208,44 @@ int64_t NowMs() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(since_1970).count();
 }
 
-ChatStore::ChatStore(const std::string& directory, Access access) : directory_(directory) {
-  if (access == Access::kWrite) {
-    OpenForWriting();
-  } else {
+ChatStore::ChatStore(const std::string& directory, Access access)
+    : directory_(directory), busy_timeout_ms_(access == Access::kRead ? kBusyTimeoutMs : kShortBusyTimeoutMs) {
+  if (access == Access::kRead) {
     OpenForReading();
+    return;
   }
+  try {
+    OpenForWriting();
+  } catch (const StoreBusyError&) {  // database() tries again
+  }
+  SetWaiting(true);
+}
+
+std::unique_ptr<Database> ChatStore::Connect(Database::Mode mode) const {
+  auto database = std::make_unique<Database>(path(), mode, busy_timeout_ms_);
+  database->Execute(kProtection);
+  return database;
 }
 
 void ChatStore::OpenForWriting() {
-  const std::string path = directory_ + "/chats.db";
-  EnsureFile(directory_, path);
-  database_ = std::make_unique<Database>(path, Database::Mode::kWrite, kBusyTimeoutMs);
-  database_->Execute(kProtection);
-  HasChatsSchema(*database_);  // throws before anything in the file is changed
-  database_->Execute("PRAGMA secure_delete = ON; PRAGMA synchronous = FULL");
-  ChooseJournal();
-  PrepareChatsSchema(*database_);
+  EnsureFile(directory_, path());
+  std::unique_ptr<Database> database = Connect(Database::Mode::kWrite);
+  HasChatsSchema(*database);  // throws before anything in the file is changed
+  database->Execute("PRAGMA secure_delete = ON; PRAGMA synchronous = FULL");
+  ChooseJournal(database);
+  PrepareChatsSchema(*database);
   struct stat status {};
-  if (stat(path.c_str(), &status) != 0) database_->Fail(std::strerror(errno));
+  if (stat(path().c_str(), &status) != 0) database->Fail(std::strerror(errno));
   device_ = status.st_dev;
   inode_ = status.st_ino;
+  database_ = std::move(database);
 }
 
 void ChatStore::OpenForReading() {
-  const std::string path = directory_ + "/chats.db";
+  std::unique_ptr<Database> database;
   const auto open = [&](Database::Mode mode) {
-    database_ = std::make_unique<Database>(path, mode, kBusyTimeoutMs);
-    database_->Execute(kProtection);
-    return HasChatsSchema(*database_);
+    database = Connect(mode);
+    return HasChatsSchema(*database);
   };
   bool is_current = false;
   try {
@@ -246,28 +255,40 @@ void ChatStore::OpenForReading() {
   } catch (const StoreError&) {
     // A database in WAL mode needs a -shm file, which SQLite cannot create in a directory that is not writable. Without
     // a log, the file itself has everything, and no process can be writing it.
-    if (access(path.c_str(), R_OK) != 0 || access(directory_.c_str(), W_OK) == 0) throw;
+    if (access(path().c_str(), R_OK) != 0 || access(directory_.c_str(), W_OK) == 0) throw;
     struct stat log {};
-    if (stat((path + "-wal").c_str(), &log) == 0 && log.st_size > 0) {
-      throw StoreError(Escape(path) + ": has a write-ahead log, which can be read only in a writable directory; copy " +
-                       "chats.db and chats.db-wal to one");
+    if (stat((path() + "-wal").c_str(), &log) == 0 && log.st_size > 0) {
+      throw StoreError(Escape(path()) + ": has a write-ahead log, which can be read only in a writable directory; " +
+                       "copy chats.db and chats.db-wal to one");
     }
     is_current = open(Database::Mode::kImmutable);
   }
-  if (is_current) return;
-  database_.reset();
+  if (is_current) {
+    database_ = std::move(database);
+    return;
+  }
+  database.reset();
   OpenForWriting();
+}
+
+Database& ChatStore::database() {
+  if (database_ == nullptr) OpenForWriting();
+  return *database_;
 }
 
 void ChatStore::Reopen() {
   UnlockChat();
   lock_fd_ = tokenizer::UniqueFd();
+  database_.reset();
   OpenForWriting();
 }
 
-void ChatStore::SetWaiting(bool waits) { database_->SetBusyTimeout(waits ? kBusyTimeoutMs : kShortBusyTimeoutMs); }
+void ChatStore::SetWaiting(bool waits) {
+  busy_timeout_ms_ = waits ? kBusyTimeoutMs : kShortBusyTimeoutMs;
+  if (database_ != nullptr) database_->SetBusyTimeout(busy_timeout_ms_);
+}
 
-void ChatStore::ChooseJournal() {
+void ChatStore::ChooseJournal(std::unique_ptr<Database>& database) const {
   struct statfs status {};
   const bool is_known = statfs(directory_.c_str(), &status) == 0;
   const auto type = static_cast<uint32_t>(status.f_type);
@@ -275,37 +296,34 @@ void ChatStore::ChooseJournal() {
       !is_known || std::find(kRemoteFileSystems.begin(), kRemoteFileSystems.end(), type) != kRemoteFileSystems.end();
   if (!is_remote) {
     try {
-      uses_wal_ = EnterWal(*database_);
-      if (uses_wal_) {
+      if (EnterWal(*database, busy_timeout_ms_)) {
         // Some file systems accept WAL and then fail at the first write. This one changes nothing. The transaction
         // keeps another process from migrating the file between the read and the write.
-        Transaction trial(*database_);
-        const int64_t version = database_->QueryInt("PRAGMA user_version");
-        database_->Execute("PRAGMA user_version = " + std::to_string(version));
+        Transaction trial(*database);
+        const int64_t version = database->QueryInt("PRAGMA user_version");
+        database->Execute("PRAGMA user_version = " + std::to_string(version));
         trial.Commit();
         return;
       }
     } catch (const StoreBusyError&) {
       throw;
     } catch (const StoreError&) {
-      const std::string path = database_->path();
-      database_ = std::make_unique<Database>(path, Database::Mode::kWrite, kBusyTimeoutMs);
-      database_->Execute(kProtection);
-      database_->Execute("PRAGMA secure_delete = ON");
+      database = Connect(Database::Mode::kWrite);
+      database->Execute("PRAGMA secure_delete = ON");
     }
   }
-  uses_wal_ = false;
-  if (database_->QueryText("PRAGMA journal_mode = DELETE") != "delete") {
-    database_->Fail("cannot use a rollback journal (another process may have the file open)");
+  if (database->QueryText("PRAGMA journal_mode = DELETE") != "delete") {
+    database->Fail("cannot use a rollback journal (another process may have the file open)");
   }
   // In this mode, EXTRA also syncs the directory after the journal is deleted.
-  database_->Execute("PRAGMA synchronous = EXTRA");
+  database->Execute("PRAGMA synchronous = EXTRA");
 }
 
-void ChatStore::CheckFile() const {
+void ChatStore::CheckFile() {
+  if (database_ == nullptr) return OpenForWriting();
   struct stat status {};
-  if (stat(database_->path().c_str(), &status) != 0 || status.st_dev != device_ || status.st_ino != inode_) {
-    throw StoreReplacedError(Escape(database_->path()) + ": was deleted or replaced while this program used it");
+  if (stat(path().c_str(), &status) != 0 || status.st_dev != device_ || status.st_ino != inode_) {
+    throw StoreReplacedError(Escape(path()) + ": was deleted or replaced while this program used it");
   }
 }
 
@@ -433,12 +451,6 @@ void ChatStore::SetDraft(int64_t chat, const std::string& draft) {
   update.Bind(1, draft).Bind(2, chat).Run();
 }
 
-std::string ChatStore::Draft(int64_t chat) {
-  Statement row(*database_, "SELECT draft FROM chats WHERE id = ?");
-  row.Bind(1, chat);
-  return row.Step() ? std::string(row.Text(0)) : "";
-}
-
 bool ChatStore::DeleteChat(int64_t chat) {
   CheckFile();
   {
@@ -461,7 +473,7 @@ bool ChatStore::DeleteChat(int64_t chat) {
 bool ChatStore::EraseDeleted() {
   // secure_delete has overwritten freed pages with zeros in the new versions of the pages. The old versions stay in the
   // write-ahead log until it is written back and truncated, which other processes that read the file can prevent.
-  Statement checkpoint(*database_, "PRAGMA wal_checkpoint(TRUNCATE)");
+  Statement checkpoint(database(), "PRAGMA wal_checkpoint(TRUNCATE)");
   return !checkpoint.Step() || checkpoint.Int(0) == 0;
 }
 
@@ -475,20 +487,20 @@ std::vector<ChatSummary> ChatStore::Summaries(Statement& statement) {
 }
 
 std::vector<ChatSummary> ChatStore::List(int64_t limit) {
-  Statement statement(*database_, std::string(kSummaryColumns) + "ORDER BY updated_ms DESC, id DESC LIMIT ?");
+  Statement statement(database(), std::string(kSummaryColumns) + "ORDER BY updated_ms DESC, id DESC LIMIT ?");
   statement.Bind(1, limit);
   return Summaries(statement);
 }
 
 std::vector<ChatSummary> ChatStore::FindByTitle(const std::string& text, int64_t limit) {
-  Statement statement(*database_, std::string(kSummaryColumns) +
+  Statement statement(database(), std::string(kSummaryColumns) +
                                       "WHERE shown LIKE ? ESCAPE '\\' ORDER BY updated_ms DESC, id DESC LIMIT ?");
   statement.Bind(1, LikePattern(text)).Bind(2, limit);
   return Summaries(statement);
 }
 
 std::optional<StoredChat> ChatStore::Load(int64_t chat) {
-  Statement row(*database_, "SELECT title, current_message, created_ms, updated_ms FROM chats WHERE id = ?");
+  Statement row(database(), "SELECT title, current_message, created_ms, updated_ms, draft FROM chats WHERE id = ?");
   row.Bind(1, chat);
   if (!row.Step()) return std::nullopt;
   StoredChat result;
@@ -497,6 +509,7 @@ std::optional<StoredChat> ChatStore::Load(int64_t chat) {
   result.current_message = row.Int(1);
   result.created_ms = row.Int(2);
   result.updated_ms = row.Int(3);
+  result.draft = row.Text(4);
   Statement messages(*database_,
                      "SELECT id, parent, role, text, ids_begin, token_ids, context_first, model, model_digest, "
                      "sampling_params, finish_reason, created_ms, finished_ms, thinking, num_thinking_ids, "
@@ -512,7 +525,7 @@ std::vector<SearchHit> ChatStore::Search(const std::string& query, int64_t limit
   const std::string words = WordQuery(query);
   if (words.empty()) return hits;
   if (!HasUnspacedScript(query)) {
-    Statement statement(*database_, std::string("SELECT messages.chat, messages.id, ") + kTitleColumn +
+    Statement statement(database(), std::string("SELECT messages.chat, messages.id, ") + kTitleColumn +
                                         ", messages.role, snippet(message_words, 0, '', '', '…', 16) "
                                         "FROM message_words JOIN messages ON messages.id = message_words.rowid "
                                         "JOIN chats ON chats.id = messages.chat "
@@ -529,7 +542,7 @@ std::vector<SearchHit> ChatStore::Search(const std::string& query, int64_t limit
 
 std::vector<SearchHit> ChatStore::SearchSubstring(const std::string& query, int64_t limit) {
   std::vector<SearchHit> hits;
-  Statement scan(*database_, "SELECT id, text FROM messages ORDER BY id DESC");
+  Statement scan(database(), "SELECT id, text FROM messages ORDER BY id DESC");
   Statement details(*database_, std::string("SELECT messages.chat, ") + kTitleColumn +
                                     ", messages.role FROM messages JOIN chats ON chats.id = messages.chat "
                                     "WHERE messages.id = ?");

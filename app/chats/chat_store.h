@@ -30,7 +30,7 @@ struct SearchHit {
   int64_t message = 0;
   std::string title;
   ChatRole role = ChatRole::kUser;
-  std::string snippet;  // the text around the first match, on one line
+  std::string snippet;  // the text around the first match; may have several lines
 };
 
 struct StoredChat {
@@ -39,6 +39,7 @@ struct StoredChat {
   int64_t created_ms = 0;
   int64_t updated_ms = 0;
   int64_t current_message = 0;          // 0: none
+  std::string draft;                    // typed but not sent when a signal ended the chat; AddChat ignores it
   std::vector<StoredMessage> messages;  // by id: a parent comes before its children
 };
 
@@ -53,13 +54,14 @@ class ChatStore {
   enum class Access : uint8_t { kRead, kWrite };
 
   // Opens `directory`/chats.db. For writing, creates the directory (mode 0700) and the file (0600) if they are missing,
-  // and migrates the file. The journal mode is WAL where a trial write succeeds, else DELETE. For reading, migrates a
-  // file of an older version, if possible, and also reads from a directory that the user may not write. Throws
-  // StoreError; for reading also if the file is missing.
+  // and migrates the file. The journal mode is WAL where a trial write succeeds, else DELETE. If another process has
+  // locked the file, the first call that needs the database opens it instead. For reading, migrates a file of an older
+  // version, if possible, and also reads from a directory that the user may not write. Throws StoreError; for reading
+  // also if the file is missing or locked.
   ChatStore(const std::string& directory, Access access);
 
-  // Opens the file again, after it was deleted or replaced, as the constructor does. Ends the lock of a conversation.
-  // REQUIRES: opened for writing.
+  // Opens the file again, after it was deleted or replaced. If this fails, the next call that needs the database tries
+  // again. Ends the lock of a conversation. REQUIRES: opened for writing.
   void Reopen();
   // If `waits`, calls wait up to 5 s for a lock of another process; this is the default. Otherwise they wait 0.1 s.
   void SetWaiting(bool waits);
@@ -74,9 +76,7 @@ class ChatStore {
   void UpdateMessage(int64_t chat, const StoredMessage& message);
   void SetCurrentMessage(int64_t chat, int64_t message);
   void SetTitle(int64_t chat, const std::string& title);
-  // The message that was typed but not sent when a signal ended the chat, or "".
   void SetDraft(int64_t chat, const std::string& draft);
-  std::string Draft(int64_t chat);
   // Deletes a conversation. Returns false if there is none. Its text may remain in the write-ahead log until
   // EraseDeleted returns true.
   bool DeleteChat(int64_t chat);
@@ -100,14 +100,16 @@ class ChatStore {
   bool LockChat(int64_t chat);
   void UnlockChat();
 
-  const std::string& path() const { return database_->path(); }
-  // True if the journal mode is WAL.
-  bool uses_wal() const { return uses_wal_; }
+  std::string path() const { return directory_ + "/chats.db"; }
 
  private:
+  // Returns the database. Opens it if it is not open.
+  Database& database();
+  std::unique_ptr<Database> Connect(Database::Mode mode) const;
   void OpenForWriting();
   void OpenForReading();
-  void ChooseJournal();
+  // Sets the journal mode. May replace the connection.
+  void ChooseJournal(std::unique_ptr<Database>& database) const;
   // Inserts a message and its tokens, within a transaction. Returns its id.
   int64_t InsertMessage(int64_t chat, const StoredMessage& message);
   std::vector<SearchHit> SearchSubstring(const std::string& query, int64_t limit);
@@ -116,17 +118,18 @@ class ChatStore {
   void UnindexText(int64_t message, std::string_view text);
   // Sets (F_WRLCK) or removes (F_UNLCK) the lock of a conversation. Returns false if another process has it.
   bool SetLock(int64_t chat, int16_t type);
-  // Throws StoreReplacedError if the file was deleted or replaced while it is open.
-  void CheckFile() const;
+  // Call before a change. Opens the database if it is not open. Throws StoreReplacedError if the file was deleted or
+  // replaced while it was open.
+  void CheckFile();
   static std::vector<ChatSummary> Summaries(Statement& statement);
 
   std::string directory_;
-  std::unique_ptr<Database> database_;
+  std::unique_ptr<Database> database_;  // null: not open; only if opened for writing
   tokenizer::UniqueFd lock_fd_;
   int64_t locked_chat_ = 0;
   uint64_t device_ = 0;
   uint64_t inode_ = 0;
-  bool uses_wal_ = false;
+  int busy_timeout_ms_ = 0;
 };
 
 // Returns milliseconds since 1970.

@@ -48,12 +48,13 @@ void ChatTree::StoreChanges() {
     try {
       WriteChanges();
     } catch (const StoreReplacedError& error) {
-      store_->Reopen();
+      // Before Reopen, which may fail: the numbers of the old file mean nothing in the new one.
       chat_id_ = 0;
       stored_ids_.clear();
       stored_current_ = 0;
       for (const auto& entry : messages_) changed_.insert(entry.first);
       draft_is_stored_ = draft_.empty();
+      store_->Reopen();
       WriteChanges();
       notice_ = std::string(error.what()) + "; a new file was opened" +
                 (chat_id_ == 0 ? "" : ", which has this conversation as number " + std::to_string(chat_id_));
@@ -130,17 +131,25 @@ ChatTree::OpenResult ChatTree::Open(int64_t chat) {
   if (chat < 1) return OpenResult::kMissing;
   if (chat == chat_id_) return OpenResult::kOpened;
   CheckAllIsStored();
-  const int64_t previous = chat_id_;
   if (!store_->LockChat(chat)) return OpenResult::kLocked;
-  std::optional<StoredChat> stored = store_->Load(chat);
+  const auto lock_previous = [&] {
+    if (chat_id_ == 0 || !store_->LockChat(chat_id_)) store_->UnlockChat();
+  };
+  std::optional<StoredChat> stored;
+  try {
+    stored = store_->Load(chat);
+  } catch (const StoreError&) {
+    lock_previous();
+    throw;
+  }
   if (!stored) {
-    if (previous == 0 || !store_->LockChat(previous)) store_->UnlockChat();
+    lock_previous();
     return OpenResult::kMissing;
   }
   Clear();
   chat_id_ = chat;
   title_ = std::move(stored->title);
-  draft_ = store_->Draft(chat);
+  draft_ = std::move(stored->draft);
   for (StoredMessage& message : stored->messages) {
     // A crafted file could have ids that overflow, cycles or missing parents. Parents have smaller ids.
     if (message.id < 1 || message.id > kMaxMessageId) continue;

@@ -327,7 +327,7 @@ TEST_F(ChatStoreTest, DatabaseOfVersion1IsMigratedWithAllItsMessages) {
     const std::vector<ChatSummary> chats = store.List(10);
     ASSERT_EQ(chats.size(), 2u);
     EXPECT_EQ(chats[1].title, "First database");
-    EXPECT_EQ(store.Draft(chats[1].id), "");
+    EXPECT_EQ(store.Load(chats[1].id)->draft, "");
     const StoredChat first = store.Load(1).value();
     ASSERT_EQ(first.messages.size(), 7u);
     EXPECT_EQ(first.current_message, 7);

@@ -151,6 +151,50 @@ TEST_F(ChatTreeTest, EverythingIsStoredAfterALockOfAnotherProgramEnds) {
   EXPECT_TRUE(tree.empty());
 }
 
+TEST_F(ChatTreeTest, EverythingIsStoredIfTheLockBeganBeforeTheConversation) {
+  ChatStore(directory(), ChatStore::Access::kWrite).CreateChat();
+  OtherProgram other(directory() + "/chats.db");
+  ChatStore store(directory(), ChatStore::Access::kWrite);
+  store.SetWaiting(false);
+  ChatTree tree(&store);
+  const int64_t question = tree.Add(Message(0, 0, {1}));
+  EXPECT_NE(tree.TakeNotice().find("locked by another process"), std::string::npos);
+  tree.SetTitle("title");
+  EXPECT_EQ(tree.TakeNotice(), "");
+  EXPECT_EQ(tree.chat_id(), 0);
+  other.Unlock();
+  tree.Add(Message(question, 1, {2}));
+  EXPECT_NE(tree.TakeNotice().find("stored again"), std::string::npos);
+  const StoredChat stored = ChatStore(directory(), ChatStore::Access::kRead).Load(tree.chat_id()).value();
+  EXPECT_EQ(stored.title, "title");
+  ASSERT_EQ(stored.messages.size(), 2u);
+  EXPECT_EQ(stored.messages[1].parent, stored.messages[0].id);
+}
+
+TEST_F(ChatTreeTest, ConversationIsNotMixedWithOneOfALockedFileThatReplacesTheDatabase) {
+  const std::string other_directory = directory() + "-other";
+  {
+    ChatStore other(other_directory, ChatStore::Access::kWrite);
+    ChatTree(&other).Add(Message(0, 0, {9}));
+  }
+  ChatStore store(directory(), ChatStore::Access::kWrite);
+  ChatTree tree(&store);
+  const int64_t question = tree.Add(Message(0, 0, {1}));
+  ASSERT_EQ(tree.chat_id(), 1);
+  std::filesystem::rename(other_directory + "/chats.db", directory() + "/chats.db");
+  for (const char* suffix : {"-wal", "-shm"}) std::filesystem::remove(directory() + "/chats.db" + suffix);
+  OtherProgram other(directory() + "/chats.db");
+  store.SetWaiting(false);
+  tree.Add(Message(question, 1, {2}));
+  EXPECT_NE(tree.TakeNotice().find("locked by another process"), std::string::npos);
+  other.Unlock();
+  tree.MoveTo(question);
+  EXPECT_EQ(tree.chat_id(), 2);
+  ChatStore reader(directory(), ChatStore::Access::kRead);
+  EXPECT_EQ(reader.Load(1)->messages.size(), 1u);
+  EXPECT_EQ(reader.Load(2)->messages.size(), 2u);
+}
+
 TEST_F(ChatTreeTest, ChangesThatCannotBeStoredAreGivenUpByASecondBegin) {
   ChatStore store(directory(), ChatStore::Access::kWrite);
   ChatTree tree(&store);
@@ -179,7 +223,7 @@ TEST_F(ChatTreeTest, DraftIsStoredWithTheConversation) {
   ASSERT_EQ(tree.Open(chat), ChatTree::OpenResult::kOpened);
   EXPECT_EQ(tree.draft(), "not sent");
   tree.SetDraft("");
-  EXPECT_EQ(store.Draft(chat), "");
+  EXPECT_EQ(store.Load(chat)->draft, "");
 }
 
 TEST_F(ChatTreeTest, DeletedConversationIsNotListed) {

@@ -2,6 +2,7 @@
 // -9, and its branches equal fresh conversations. Also runs the chats command.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@ namespace vllm::app {
 namespace {
 
 namespace fs = std::filesystem;
+
 TEST_F(ChatsProgramTest, ChatContinuedInOtherProcessesHasTheTokensOfOneThatNeverEnded) {
   Chat("whole", "How do I run a batch?\nAnd then?\nWhat is a seed?\n");
   Chat("parts", "How do I run a batch?\n");
@@ -272,6 +274,31 @@ TEST_F(ChatsProgramTest, ChatWorksWithoutItsDatabase) {
   const ProgramResult result = Chat("broken", "first\n");
   EXPECT_NE(result.err.find("warning: this chat is not stored: "), std::string::npos) << result.err;
   EXPECT_FALSE(result.out.empty());
+}
+
+TEST_F(ChatsProgramTest, ChatThatBeginsWhileTheDatabaseIsLockedStoresEverythingLater) {
+  Chat("locked", "before\n");
+  sqlite3* other = nullptr;
+  ASSERT_EQ(sqlite3_open(Database("locked").c_str(), &other), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+  PtyProgram chat({"chat", "-m", model_, "-n", "4", "--ignore-eos"}, As("locked").environment);
+  ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
+  chat.Send("first\r");
+  ASSERT_TRUE(chat.WaitFor("locked by another process")) << chat.output();
+  ASSERT_TRUE(chat.WaitFor("[cut off after 4 tokens")) << chat.output();
+  ASSERT_EQ(sqlite3_exec(other, "ROLLBACK", nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(other);
+  ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
+  chat.Send("second\r");
+  ASSERT_TRUE(chat.WaitFor("this conversation is completely stored again")) << chat.output();
+  ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
+  chat.Send("\x04");
+  EXPECT_EQ(chat.WaitForExit(), 0);
+  EXPECT_EQ(chat.output().find("locked by another process"), chat.output().rfind("locked by another process"));
+  const Json branch = Branch(Show("locked", 2));
+  ASSERT_EQ(branch.size(), 4u);
+  EXPECT_EQ(branch[0][1], "first");
+  EXPECT_EQ(branch[2][1], "second");
 }
 
 TEST_F(ChatsProgramTest, ListSearchShowExportAndRemove) {
