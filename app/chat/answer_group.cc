@@ -1,19 +1,14 @@
 #include "app/chat/answer_group.h"
 
-#include <signal.h>
-
-#include <optional>
-
+#include "app/chat/answer_signals.h"
 #include "app/output/prompt_status.h"
 #include "app/output/run_until_done.h"
 #include "app/terminal/output_stream.h"
-#include "app/terminal/signals.h"
-#include "app/terminal/terminal_modes.h"
 
 namespace vllm::app {
 namespace {
 
-// Shows the answers in order: an answer is shown as far as it is known once all answers before it have ended.
+// Prints the answers in order. The text of an answer waits until the answers before it have ended.
 class AnswerPrinter {
  public:
   AnswerPrinter(const std::vector<Answer>& answers, int64_t first_number, AnswerDisplay& display)
@@ -35,7 +30,7 @@ class AnswerPrinter {
     }
   }
 
-  // Ends an answer that is shown in part, so that something else can be printed.
+  // Ends the answer of which only the beginning is shown, so that something else can be printed.
   void End() {
     if (has_heading_) display_.Feed("", true);
     has_heading_ = false;
@@ -56,29 +51,12 @@ void StreamAnswers(LoadedModel& model, const std::string& request_id, int64_t fi
                    const std::function<void()>& on_progress, std::deque<ReasoningDisplay>& reasonings,
                    AnswerDisplay& display, std::vector<Answer>& answers) {
   LLMEngine& engine = *model.engine;
-  std::optional<EchoOff> echo_off;
-  echo_off.emplace();
   AnswerPrinter printer(answers, first_number, display);
   PromptStatus status(engine);
+  AnswerSignals signals(engine, request_id, display, [&] { status.Clear(); });
   RunCallbacks callbacks;
   callbacks.background = model.background;
-  callbacks.on_signal = [&] {
-    const int signal_number = TakeSignal();
-    if (signal_number == SIGINT) {
-      engine.AbortRequest(request_id);
-    } else if (signal_number == SIGTSTP) {
-      status.Clear();
-      display.Suspend();
-      echo_off.reset();
-      RestoreTerminal();
-      SuspendProcess();
-      EnterChatModes();
-      echo_off.emplace();
-      display.Resume();
-    } else if (signal_number != 0) {
-      throw Interrupted(signal_number);
-    }
-  };
+  callbacks.on_signal = [&] { signals.Take(); };
   callbacks.on_outputs = [&](const std::vector<RequestOutput>& outputs) {
     if (!outputs.empty()) status.End();
     status.Update();

@@ -1,17 +1,13 @@
 #include "app/chat/answer_stream.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <array>
-#include <optional>
-#include <string_view>
 
+#include "app/chat/answer_signals.h"
 #include "app/output/prompt_status.h"
 #include "app/output/run_until_done.h"
 #include "app/terminal/output_stream.h"
-#include "app/terminal/signals.h"
-#include "app/terminal/terminal_modes.h"
 #include "app/terminal/type_ahead.h"
 
 namespace vllm::app {
@@ -66,30 +62,15 @@ class EndThinkingKey {
 void StreamAnswer(LoadedModel& model, const std::string& request_id, const std::function<void()>& on_progress,
                   ReasoningDisplay& reasoning, AnswerDisplay& display, Answer& answer) {
   LLMEngine& engine = *model.engine;
-  std::optional<EchoOff> echo_off;
-  echo_off.emplace();
   bool is_shown = false;
   PromptStatus status(engine);
+  AnswerSignals signals(engine, request_id, display, [&] {
+    status.Clear();
+    reasoning.Clear();
+  });
   RunCallbacks callbacks;
   callbacks.background = model.background;
-  callbacks.on_signal = [&] {
-    const int signal_number = TakeSignal();
-    if (signal_number == SIGINT) {
-      engine.AbortRequest(request_id);
-    } else if (signal_number == SIGTSTP) {
-      status.Clear();
-      reasoning.Clear();
-      display.Suspend();
-      echo_off.reset();
-      RestoreTerminal();
-      SuspendProcess();
-      EnterChatModes();
-      echo_off.emplace();
-      display.Resume();
-    } else if (signal_number != 0) {
-      throw Interrupted(signal_number);
-    }
-  };
+  callbacks.on_signal = [&] { signals.Take(); };
   EndThinkingKey key(engine, request_id, reasoning);
   callbacks.input_fd = [&] { return key.input_fd(); };
   callbacks.on_input = [&] { key.Read(); };

@@ -1,5 +1,4 @@
-// StreamAnswer: waits for one request and shows its answer while it is generated. Keeps no state; main
-// thread.
+// StreamAnswer: waits for one request and shows its answer while it is generated. Keeps no state; main thread.
 #pragma once
 
 #include <cstdint>
