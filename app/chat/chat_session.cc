@@ -12,7 +12,7 @@
 
 #include "app/batch/input/batch_row.h"
 #include "app/batch/input/sampling_fields.h"
-#include "app/chat/answer_stream.h"
+#include "app/chat/store_interval.h"
 #include "app/cli/parse_value.h"
 #include "app/model/model_digest.h"
 #include "app/output/json_text.h"
@@ -412,8 +412,34 @@ void ChatSession::Continue() {
   RunRequest(std::move(answer), params);
 }
 
+bool ChatSession::TryToAdd(const std::function<void()>& add_request) {
+  try {
+    add_request();
+    return true;
+  } catch (const RequestError& error) {
+    PrintError(error.what());
+  } catch (const tokenizer::EncodingStopped&) {  // while bad_words were tokenized
+    const int signal_number = TakeSignal();
+    if (signal_number != SIGINT) throw Interrupted(signal_number);
+    PrintNote("[interrupted: the question was not answered]");
+  }
+  return false;
+}
+
+void ChatSession::StoreAnswer(const Answer& answer, const ReasoningDisplay& reasoning, StoredMessage& message) {
+  message.text = answer.text;
+  message.token_ids = answer.token_ids;
+  message.thinking = reasoning.thinking();
+  message.num_thinking_ids = reasoning.num_thinking_ids();
+  message.thinking_ms = reasoning.time().count();
+  if (message.id == 0) {
+    message.id = tree_.Add(message);
+  } else {
+    tree_.Update(message);
+  }
+}
+
 void ChatSession::RunRequest(StoredMessage message, const SamplingParams& params) {
-  constexpr auto kStoreInterval = std::chrono::seconds(2);
   const int64_t max_model_len = model_.engine->max_model_len();
   const std::vector<int32_t> ids = tree_.TokenIdsUpTo(message.parent);
   const auto num_prompt_tokens = static_cast<int64_t>(ids.size());
@@ -422,6 +448,7 @@ void ChatSession::RunRequest(StoredMessage message, const SamplingParams& params
   ReasoningDisplay reasoning(model_.reasoning_format, params.skip_special_tokens, show_thinking(),
                              " (Ctrl-T answers now)");
   reasoning.AddTime(std::chrono::milliseconds(message.thinking_ms));
+  std::string request_id;
   const auto add_request = [&] {
     std::string prior_text;
     if (!answer.token_ids.empty()) {
@@ -435,47 +462,24 @@ void ChatSession::RunRequest(StoredMessage message, const SamplingParams& params
     RequestOptions options;
     options.prior_output_token_ids = answer.token_ids;
     options.interactive = true;
-    std::string request_id = NextRequestId();
+    request_id = NextRequestId();
     ++num_requests_;
     model_.engine->AddRequest(request_id, ids, params, options);
-    return request_id;
   };
   answer.stats.num_prompt_tokens = static_cast<int64_t>(ids.size() + answer.token_ids.size());
   answer.stats.load_time = model_.load_time;
   last_stats_ = answer.stats;
   const size_t num_prior = answer.token_ids.size();
-  std::string request_id;
-  try {
-    request_id = add_request();
-  } catch (const RequestError& error) {
-    PrintError(error.what());
-    return;
-  } catch (const tokenizer::EncodingStopped&) {  // while bad_words were tokenized
-    const int signal_number = TakeSignal();
-    if (signal_number != SIGINT) throw Interrupted(signal_number);
-    PrintNote("[interrupted: the question was not answered]");
-    return;
-  }
+  if (!TryToAdd(add_request)) return;
   const auto store = [&] {
     if (answer.token_ids.size() == num_prior && answer.finish_reason == FinishReason::kNone) return;
     if (answer.token_ids.empty()) return;
-    message.text = answer.text;
-    message.token_ids = answer.token_ids;
-    message.thinking = reasoning.thinking();
-    message.num_thinking_ids = reasoning.num_thinking_ids();
-    message.thinking_ms = reasoning.time().count();
-    if (message.id == 0) {
-      message.id = tree_.Add(message);
-    } else {
-      tree_.Update(message);
-    }
+    StoreAnswer(answer, reasoning, message);
     was_answered_ = true;
   };
-  auto stored_at = std::chrono::steady_clock::time_point::min();
+  StoreInterval interval;
   const auto on_progress = [&] {
-    const auto now = std::chrono::steady_clock::now();
-    if (stored_at != std::chrono::steady_clock::time_point::min() && now < stored_at + kStoreInterval) return;
-    stored_at = now;
+    if (!interval.IsDue()) return;
     message.finish_reason.clear();
     store();
   };
@@ -495,7 +499,7 @@ void ChatSession::RunRequest(StoredMessage message, const SamplingParams& params
       const std::vector<int32_t> end_ids = reasoning.RestOfEndMarker();
       answer.token_ids.insert(answer.token_ids.end(), end_ids.begin(), end_ids.end());
       answer.ends_thinking = false;
-      request_id = add_request();
+      add_request();
       display->Begin(answer.text);
       StreamAnswer(model_, request_id, on_progress, reasoning, *display, answer);
     }

@@ -7,12 +7,14 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "app/chat/answer_stream.h"
 #include "app/chat/prompt_builder.h"
 #include "app/chats/chat_tree.h"
 #include "app/cli/settings.h"
@@ -181,6 +183,10 @@ class ChatSession {
   // Runs the request for `answer`, whose parent is the question, after its tokens so far. Adds the answer to the tree
   // if its id is 0.
   void RunRequest(StoredMessage answer, const SamplingParams& params);
+  // Calls `add_request`. Returns false after printing why the request was not added.
+  static bool TryToAdd(const std::function<void()>& add_request);
+  // Copies the answer so far to `message` and stores it. Adds the message to the tree if its id is 0.
+  void StoreAnswer(const Answer& answer, const ReasoningDisplay& reasoning, StoredMessage& message);
   ShowThinking show_thinking() const;
   std::string NextRequestId() const { return "chat-" + std::to_string(num_requests_); }
   void PrintStoreNotice();

@@ -1,22 +1,17 @@
 // The functions of ChatSession for several answers to one question.
-#include <signal.h>
-
 #include <algorithm>
-#include <chrono>
 #include <deque>
 #include <utility>
 
 #include "app/chat/answer_group.h"
 #include "app/chat/chat_session.h"
+#include "app/chat/store_interval.h"
 #include "app/terminal/output_stream.h"
-#include "app/terminal/signals.h"
 #include "engine/config/errors.h"
-#include "tokenizer/formats/tokenizer_error.h"
 
 namespace vllm::app {
 
 int64_t ChatSession::AnswerSeveralTimes(int64_t num_answers, const std::vector<SettingChange>& changes) {
-  constexpr auto kStoreInterval = std::chrono::seconds(2);
   const StoredMessage& asked = CurrentQuestion();
   SamplingDefaults sampling = DefaultsOfAnotherAnswer(asked, changes);
   if (num_answers > 1 && sampling.params.greedy()) {
@@ -49,17 +44,7 @@ int64_t ChatSession::AnswerSeveralTimes(int64_t num_answers, const std::vector<S
   }
   RequestOptions options;
   options.interactive = true;
-  try {
-    model_.engine->AddRequest(request_id, std::move(ids), params, options);
-  } catch (const RequestError& error) {
-    PrintError(error.what());
-    return 0;
-  } catch (const tokenizer::EncodingStopped&) {  // while bad_words were tokenized
-    const int signal_number = TakeSignal();
-    if (signal_number != SIGINT) throw Interrupted(signal_number);
-    PrintNote("[interrupted: the question was not answered]");
-    return 0;
-  }
+  if (!TryToAdd([&] { model_.engine->AddRequest(request_id, std::move(ids), params, options); })) return 0;
 
   const auto first_number = static_cast<int64_t>(tree_.ChildrenOf(*question).size()) + 1;
   // Stores what is new. Adds the answers in order, so that their numbers are their places among the versions.
@@ -72,29 +57,17 @@ int64_t ChatSession::AnswerSeveralTimes(int64_t num_answers, const std::vector<S
       const bool is_new =
           has_ended ? message.finish_reason.empty() : message.token_ids.size() < answer.token_ids.size();
       if (answer.token_ids.empty() || !is_new) continue;
-      message.text = answer.text;
-      message.token_ids = answer.token_ids;
-      message.thinking = reasonings[i].thinking();
-      message.num_thinking_ids = reasonings[i].num_thinking_ids();
-      message.thinking_ms = reasonings[i].time().count();
       if (has_ended) {
         const bool is_cut = answer.finish_reason == FinishReason::kNone;
         message.finish_reason = ToString(is_cut ? FinishReason::kAbort : answer.finish_reason);
         message.finished_ms = NowMs();
       }
-      if (message.id == 0) {
-        message.id = tree_.Add(message);
-      } else {
-        tree_.Update(message);
-      }
+      StoreAnswer(answer, reasonings[i], message);
     }
   };
-  auto stored_at = std::chrono::steady_clock::time_point::min();
+  StoreInterval interval;
   const auto on_progress = [&] {
-    const auto now = std::chrono::steady_clock::now();
-    if (stored_at != std::chrono::steady_clock::time_point::min() && now < stored_at + kStoreInterval) return;
-    stored_at = now;
-    store(false);
+    if (interval.IsDue()) store(false);
   };
   const auto finish = [&] {
     store(true);
