@@ -189,14 +189,16 @@ bool ChatSession::Redo() {
 std::optional<std::string> ChatSession::Edit(int64_t n) {
   const std::vector<const StoredMessage*> path = tree_.PathTo(tree_.current_id());
   for (auto message = path.rbegin(); message != path.rend(); ++message) {
-    if ((*message)->role == ChatRole::kUser && --n == 0) {
-      next_parent_ = (*message)->parent;
-      const std::optional<std::string> input = preset_ ? preset_->InputOf((*message)->text) : std::nullopt;
-      edits_whole_prompt_ = !input;
-      return input.value_or((*message)->text);
-    }
+    if ((*message)->role == ChatRole::kUser && --n == 0) return BeginEdit(**message);
   }
   return std::nullopt;
+}
+
+std::string ChatSession::BeginEdit(const StoredMessage& question) {
+  next_parent_ = question.parent;
+  const std::optional<std::string> input = preset_ ? preset_->InputOf(question.text) : std::nullopt;
+  edits_whole_prompt_ = !input;
+  return input.value_or(question.text);
 }
 
 std::optional<std::string> ChatSession::GoTo(int64_t id) {
@@ -205,9 +207,7 @@ std::optional<std::string> ChatSession::GoTo(int64_t id) {
   next_parent_.reset();
   tree_.MoveTo(id);
   PrintStoreNotice();
-  if (message.role != ChatRole::kUser) return std::nullopt;
-  next_parent_ = message.parent;
-  return message.text;
+  return message.role == ChatRole::kUser ? std::optional(BeginEdit(message)) : std::nullopt;
 }
 
 bool ChatSession::MoveToSibling(int direction) {
@@ -294,9 +294,9 @@ void ChatSession::SendUserMessage(const std::string& message) {
   const bool is_first = tree_.empty();
   const std::optional<int64_t> question = AddQuestion(prompt);
   if (!question) return;
-  AnswerQuestion(*question, params_, model_.sampling_values);
   // Otherwise all conversations of a preset would have the beginning of its prompt as their title.
   if (is_first && prompt != message) SetTitle(FirstLine(message, 80));
+  AnswerQuestion(*question, params_, model_.sampling_values);
 }
 
 std::optional<int64_t> ChatSession::AddQuestion(const std::string& message) {

@@ -100,11 +100,11 @@ class ChatSession {
   int64_t Undo(int64_t num_turns);
   // Undoes the last Undo. Returns false if there is none.
   bool Redo();
-  // Makes the next message another version of the n-th last question (1: the last one), and returns that question's
-  // text, or nullopt if there is none.
+  // Makes the next message another version of the n-th last question (1: the last one). Returns the text to edit, or
+  // nullopt if there is no such question: the question's text or, if the preset made the question, what the user typed.
   std::optional<std::string> Edit(int64_t n);
   // Goes to this message, which is in the tree. If it is a question, makes the next message another version of it and
-  // returns its text.
+  // returns its text, as Edit does.
   std::optional<std::string> GoTo(int64_t id);
   // Goes to the next (+1) or previous (-1) sibling of the current answer or, if there is none, of its question, and
   // there to the last message of the newest branch. Returns false if there is no such sibling.
@@ -158,8 +158,10 @@ class ChatSession {
   // Returns the defaults of a request with the changed settings. Throws ConfigError, whose message begins with `where`.
   SamplingDefaults CheckedDefaults(const Settings& changed, const std::string& where = "/set ") const;
   Settings Changed(const std::vector<SettingChange>& changes) const;
-  // Returns the message as the preset's prompt makes it. An edited question that the preset has not made stays as it
-  // is.
+  // Makes the next message another version of `question`. Returns the text to edit.
+  std::string BeginEdit(const StoredMessage& question);
+  // Returns the message as the preset's prompt makes it. Does not change an edited question that the preset has not
+  // made.
   std::string WithPreset(const std::string& message) const;
   // Returns the message that the next question continues.
   int64_t ParentOfNextQuestion() const;
@@ -205,8 +207,8 @@ class ChatSession {
   std::string own_system_;              // of new conversations
   std::string system_;                  // of the current conversation
   std::vector<int64_t> undone_;         // messages that Redo goes to, the next one last
-  std::optional<int64_t> next_parent_;  // set by Edit
-  bool edits_whole_prompt_ = false;     // the draft of the last Edit was not made by the preset
+  std::optional<int64_t> next_parent_;  // set by BeginEdit
+  bool edits_whole_prompt_ = false;     // the preset has not made the question of the last BeginEdit
   std::optional<PresetPrompt> preset_;
   RequestStats last_stats_;
   ChatDisplay display_;

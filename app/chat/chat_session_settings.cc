@@ -30,6 +30,7 @@ std::string UnknownSettingText(const std::string& name) {
   return "/set " + name + ": no such setting" +
          (near.empty() ? "; /set lists the settings" : "; did you mean " + near + "?");
 }
+
 Settings ChatSession::Changed(const std::vector<SettingChange>& changes) const {
   Settings changed = settings_;
   for (const auto& [name, value] : changes) {
@@ -69,12 +70,13 @@ void ChatSession::UsePreset(const std::string& name, const std::vector<std::stri
   if (!system.empty() && !model_.renderer->takes_system_message()) {
     throw ConfigError(where + "the chat template does not support a system message");
   }
-  ApplyTools(changed, *model_.renderer);
+  std::string tools = ReadTools(changed, *model_.renderer);
+  BeginWithSystem(system);  // may throw, so before any setting is changed
+  model_.renderer->SetTools(std::move(tools));
   params_ = std::move(sampling.params);
   model_.sampling_values = std::move(sampling.values);
   settings_ = std::move(changed);
   preset_ = std::move(preset);
-  BeginWithSystem(system);
 }
 
 std::string ChatSession::WithPreset(const std::string& message) const {

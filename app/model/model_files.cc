@@ -99,7 +99,7 @@ std::unique_ptr<PromptRenderer> LoadPromptRenderer(const Settings& settings, con
   auto renderer =
       std::make_unique<PromptRenderer>(std::move(*source), settings.Text("now"), TemplateVariables(settings));
   ApplyThinkSetting(settings, renderer.get());
-  ApplyTools(settings, *renderer);
+  renderer->SetTools(ReadTools(settings, *renderer));
   // A batch reports this error per row.
   const bool is_conversation = settings.command == Command::kChat || settings.command == Command::kRun;
   if (is_conversation && !settings.Text("system").value_or("").empty() && !renderer->takes_system_message()) {

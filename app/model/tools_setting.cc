@@ -1,7 +1,6 @@
 #include "app/model/tools_setting.h"
 
 #include <algorithm>
-#include <string>
 
 #include <nlohmann/json.hpp>
 
@@ -16,7 +15,6 @@ namespace {
 
 constexpr size_t kMaxToolsBytes = 1 << 20;
 
-// Returns the tools as the text of a JSON array, or "" if there are none.
 std::string ToolsText(const std::string& value) {
   const size_t begin = value.find_first_not_of(" \t\r\n");
   if (begin == std::string::npos) return "";
@@ -33,12 +31,12 @@ std::string ToolsText(const std::string& value) {
 
 }  // namespace
 
-void ApplyTools(const Settings& settings, PromptRenderer& renderer) {
+std::string ReadTools(const Settings& settings, const PromptRenderer& renderer) {
   std::string tools = ToolsText(settings.Text("tools").value_or(""));
   if (!tools.empty() && !renderer.UsesVariable("tools")) {
     PrintWarning("--tools: the chat template (" + renderer.source().origin + ") does not show tools to the model");
   }
-  renderer.SetTools(std::move(tools));
+  return tools;
 }
 
 }  // namespace vllm::app

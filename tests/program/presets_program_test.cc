@@ -149,6 +149,33 @@ TEST_F(PresetsProgramTest, ChatMessagesGoThroughThePromptAndEditReturnsTheTypedT
   EXPECT_EQ(messages({"--system", "S", "-t", "0"}, "/preset translate\n/preset off\nQ: one\nQ: two\n"), expected);
 }
 
+TEST_F(PresetsProgramTest, AQuestionChosenInTheTreeGoesThroughThePromptOnce) {
+  Preset("p", "prompt = 'Q: {input}'\n");
+  const Flags flags = {"chat", "-m", model_, "-n", "4", "--ignore-eos", "--preset", "p"};
+  ASSERT_EQ(Run(flags, "one\n").status, 0);
+  Flags continued = flags;
+  continued.emplace_back("-c");
+  PtyProgram chat(continued, {{"XDG_CONFIG_HOME", temp_.path()}, {"XDG_DATA_HOME", temp_.path()}});
+  ASSERT_TRUE(chat.WaitFor(">>> Q: one")) << chat.output();
+  ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
+  chat.Send("/tree\r");
+  ASSERT_TRUE(chat.WaitForScreen(
+      [](const TerminalEmulator& terminal) { return terminal.Screen().find("q: back") != std::string::npos; }))
+      << chat.terminal().Screen();
+  chat.Send("/Q:\r\r");  // the filter leaves one row
+  ASSERT_TRUE(chat.WaitFor("replaces this question in a new branch")) << chat.output();
+  ASSERT_TRUE(chat.WaitFor(">>> one")) << chat.output();
+  chat.Send(" more\r");
+  ASSERT_TRUE(chat.WaitFor("[cut off after 4 tokens")) << chat.output();
+  ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
+  chat.Send("\x04");
+  EXPECT_EQ(chat.WaitForExit(), 0);
+  const Json shown = Json::parse(Run({"chats", "show", "1", "--json"}).out);
+  ASSERT_EQ(shown["messages"].size(), 4u);
+  EXPECT_EQ(shown["messages"][2]["text"], "Q: one more");
+  EXPECT_EQ(shown["messages"][2]["parent"], 0);
+}
+
 TEST_F(PresetsProgramTest, AConversationIsNamedAfterTheTypedText) {
   Preset("p", "prompt = 'Q: {input}'\n");
   EXPECT_EQ(Run({"chat", "-m", model_, "-n", "4", "--preset", "p"}, "one\ntwo\n").status, 0);
