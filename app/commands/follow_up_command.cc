@@ -11,6 +11,7 @@
 #include "app/commands/conversation_store.h"
 #include "app/commands/prompt_input.h"
 #include "app/output/request_stats.h"
+#include "app/presets/preset_prompt.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
 #include "engine/config/errors.h"
@@ -20,7 +21,7 @@ namespace {
 
 // Throws ConfigError for flags whose results a conversation cannot store or show.
 void CheckFlags(const Settings& settings) {
-  for (const char* name : {"json", "stream-json", "prompt-ids", "logprobs", "prompt-logprobs"}) {
+  for (const char* name : {"json", "stream-json", "logprobs", "prompt-logprobs"}) {
     if (settings.Has(name)) {
       throw ConfigError(std::string("run: --") + name + " cannot be used with -c, --resume or --save");
     }
@@ -32,10 +33,14 @@ void CheckFlags(const Settings& settings) {
 
 }  // namespace
 
-int FollowUpCommand(const Settings& settings) {
+int FollowUpCommand(const Settings& given) {
+  Settings settings = given;
   CheckFlags(settings);
-  const std::optional<std::string> text = ReadPrompt(settings);
-  if (!text) throw ConfigError("no prompt; pass one as an argument or on standard input");
+  const std::optional<PresetPrompt> preset = PresetOf(settings);
+  if (preset) preset->CheckVariables();
+  std::string text = ReadRequiredPrompt(settings, preset);
+  // ChatSession uses only a prompt that contains {input}.
+  if (preset && !preset->takes_input()) text = preset->Fill(text);
   const bool continues = settings.Switch("continue");
   if (!continues && settings.Has("resume") && settings.Text("resume")->empty()) {
     throw ConfigError("run: --resume needs the number or the title of a conversation; vllmcli chats list shows them");
@@ -46,14 +51,14 @@ int FollowUpCommand(const Settings& settings) {
   if (model.renderer == nullptr) {
     throw ModelError("model " + model.location.name + ": has no chat template; pass --chat-template FILE");
   }
-  ChatSession session(model, settings, store.get());
+  ChatSession session(model, settings, store.get(), preset);
   if (continues || settings.Has("resume")) {
     if (!OpenChat(continues ? "" : *settings.Text("resume"), session)) {
       throw ConfigError("run: no conversation was continued; vllmcli chats list shows them");
     }
     NoteUnusedSystem(settings, session);
   }
-  session.SendUserMessage(*text);
+  session.SendUserMessage(text);
   if (settings.Switch("stats")) PrintNote(RequestStatsText(session.last_stats()));
   // A message that could not be sent leaves the conversation where it was; one that failed has no answer.
   const StoredMessage* answer = session.tree().current();

@@ -146,16 +146,16 @@ class AnswerWriter {
   std::string error_;
 };
 
-Prompt MakePrompt(const Settings& settings, const LoadedModel& model, const std::optional<std::string>& text) {
+Prompt MakePrompt(const Settings& settings, const LoadedModel& model, const std::string& text) {
   if (settings.Has("prompt-ids")) return settings.Ids("prompt-ids");
-  if (settings.command == Command::kComplete) return TextPrompt{*text, true};
+  if (settings.command == Command::kComplete) return TextPrompt{text, true};
   if (model.renderer == nullptr) {
     throw ModelError("model " + model.location.name + ": has no chat template",
                      "vllmcli complete continues text without one; --chat-template FILE sets one");
   }
   std::vector<tokenizer::ChatMessage> messages;
   if (const auto system = settings.Text("system")) messages.push_back({"system", *system});
-  messages.push_back({"user", *text});
+  messages.push_back({"user", text});
   return TextPrompt{model.renderer->Render(messages, true), false};
 }
 
@@ -169,15 +169,8 @@ int GenerateCommand(const Settings& given) {
   Settings settings = given;
   const std::optional<PresetPrompt> preset = PresetOf(settings);
   if (preset) preset->CheckVariables();
-  std::optional<std::string> text = settings.Has("prompt-ids") ? std::nullopt : ReadPrompt(settings);
-  const bool is_optional = preset && preset->preset().prompt && !preset->takes_input();
-  if (!text && !settings.Has("prompt-ids") && !is_optional) {
-    std::string call = "vllmcli " + std::string(CommandInfoOf(settings.command).name);
-    if (preset) call += " --preset " + preset->preset().name;
-    throw ConfigError("no prompt; pass one as an argument or on standard input",
-                      call + " 'TEXT', or: " + call + " - <FILE");
-  }
-  if (preset) text = preset->Fill(text.value_or(""));
+  std::string text = settings.Has("prompt-ids") ? "" : ReadRequiredPrompt(settings, preset);
+  if (preset) text = preset->Fill(text);
   LoadedModel model = LoadModel(settings, !settings.Has("prompt-ids"));
   SamplingParams params = model.sampling_params;
   OutputForm form = settings.Switch("json") ? OutputForm::kJson : OutputForm::kText;

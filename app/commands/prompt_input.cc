@@ -86,4 +86,14 @@ std::optional<std::string> ReadPrompt(const Settings& settings) {
   return WithFiles(prompt, files);
 }
 
+std::string ReadRequiredPrompt(const Settings& settings, const std::optional<PresetPrompt>& preset) {
+  std::optional<std::string> text = ReadPrompt(settings);
+  if (text) return *std::move(text);
+  if (preset && preset->preset().prompt && !preset->takes_input()) return "";
+  std::string call = "vllmcli " + std::string(CommandInfoOf(settings.command).name);
+  if (preset) call += " --preset " + preset->preset().name;
+  throw ConfigError("no prompt; pass one as an argument or on standard input",
+                    call + " 'TEXT', or: " + call + " - <FILE");
+}
+
 }  // namespace vllm::app

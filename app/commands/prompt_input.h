@@ -6,6 +6,7 @@
 #include <string>
 
 #include "app/cli/settings.h"
+#include "app/presets/preset_prompt.h"
 
 namespace vllm::app {
 
@@ -18,5 +19,9 @@ namespace vllm::app {
 // The files of --file follow, as in WithFiles. The file "-" is standard input, which then is not part of the rest.
 // Throws ConfigError if a file cannot be sent.
 std::optional<std::string> ReadPrompt(const Settings& settings);
+
+// Returns the text of ReadPrompt, or "" if there is none and the preset's prompt needs none. Throws as ReadPrompt, and
+// ConfigError if there is no text although it is needed.
+std::string ReadRequiredPrompt(const Settings& settings, const std::optional<PresetPrompt>& preset);
 
 }  // namespace vllm::app

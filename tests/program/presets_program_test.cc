@@ -149,6 +149,29 @@ TEST_F(PresetsProgramTest, ChatMessagesGoThroughThePromptAndEditReturnsTheTypedT
   EXPECT_EQ(messages({"--system", "S", "-t", "0"}, "/preset translate\n/preset off\nQ: one\nQ: two\n"), expected);
 }
 
+TEST_F(PresetsProgramTest, AStoredRunAndItsFollowUpUseThePreset) {
+  Preset("p", "system = 'S'\nprompt = 'Q: {input}'\ntemperature = 1.5\nseed = 7\n");
+  Preset("fixed", "prompt = 'Say it:'\n");
+  const auto run = [&](Flags flags) {
+    const Flags base = {"run", "-m", model_, "-n", "4"};
+    flags.insert(flags.begin(), base.begin(), base.end());
+    const ProgramResult result = Run(flags);
+    EXPECT_EQ(result.status, 0) << result.err;
+  };
+  run({"--save", "--preset", "p", "one"});
+  run({"-c", "--preset", "p", "two"});
+  run({"-c", "--preset", "fixed", "three"});
+  const Json shown = Json::parse(Run({"chats", "show", "1", "--json"}).out);
+  EXPECT_EQ(shown["title"], "one");
+  ASSERT_EQ(shown["messages"].size(), 7u);
+  EXPECT_EQ(shown["messages"][0]["text"], "S");
+  EXPECT_EQ(shown["messages"][1]["text"], "Q: one");
+  EXPECT_EQ(shown["messages"][3]["text"], "Q: two");
+  EXPECT_EQ(shown["messages"][5]["text"], "Say it:\nthree");
+  EXPECT_EQ(Json::parse(shown["messages"][4]["sampling_params"].get<std::string>())["seed"], 7);
+  EXPECT_EQ(Run({"run", "-c", "-m", model_, "--preset", "extract", "x"}).status, 2);
+}
+
 TEST_F(PresetsProgramTest, AQuestionChosenInTheTreeGoesThroughThePromptOnce) {
   Preset("p", "prompt = 'Q: {input}'\n");
   const Flags flags = {"chat", "-m", model_, "-n", "4", "--ignore-eos", "--preset", "p"};
