@@ -85,6 +85,7 @@ void StreamAnswer(LoadedModel& model, const std::string& request_id, const std::
         const std::string answer_text = reasoning.Take(completion);
         answer.text += answer_text;
         answer.finish_reason = completion.finish_reason;
+        answer.stop_reason = completion.stop_reason;
         is_shown = answer.finish_reason != FinishReason::kNone;
         on_progress();  // before the text is shown, so that the beginning of a shown answer is stored
         display.Feed(answer_text, is_shown);
@@ -98,6 +99,7 @@ void StreamAnswer(LoadedModel& model, const std::string& request_id, const std::
   RunUntilDone(engine, callbacks);
   answer.ends_thinking = key.has_aborted() && answer.finish_reason == FinishReason::kAbort && reasoning.is_thinking();
   if (!answer.ends_thinking) reasoning.End();
+  if (reasoning.parts() != nullptr) answer.parts = *reasoning.parts();
   if (!is_shown) display.Feed("", true);
   PrintEngineWarning(engine);
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,9 +16,12 @@
 namespace vllm::app {
 
 struct Answer {
+  std::string request_id;                            // of the last request for it
   std::vector<int32_t> token_ids;                    // as sampled
   std::string text;                                  // without the thought
+  std::optional<ReasoningParts> parts;               // text and thought, at the end; nullopt: the format is unknown
   FinishReason finish_reason = FinishReason::kNone;  // kNone while it is generated
+  StopReason stop_reason;
   bool ends_thinking = false;  // the user wants the answer now; the caller continues after the end marker
   RequestStats stats;
 };

@@ -71,6 +71,11 @@ SamplingParams ParamsOf(const StoredMessage& answer) {
   return params;
 }
 
+class NoDisplay : public AnswerDisplay {
+ public:
+  void Feed(std::string_view /*untrusted*/, bool /*is_final*/) override {}
+};
+
 }  // namespace
 
 ChatSession::ChatSession(LoadedModel& model, Settings settings, ChatStore* store, std::optional<PresetPrompt> preset)
@@ -448,7 +453,6 @@ void ChatSession::RunRequest(StoredMessage message, const SamplingParams& params
   ReasoningDisplay reasoning(model_.reasoning_format, params.skip_special_tokens, show_thinking(),
                              " (Ctrl-T answers now)");
   reasoning.AddTime(std::chrono::milliseconds(message.thinking_ms));
-  std::string request_id;
   const auto add_request = [&] {
     std::string prior_text;
     if (!answer.token_ids.empty()) {
@@ -462,13 +466,13 @@ void ChatSession::RunRequest(StoredMessage message, const SamplingParams& params
     RequestOptions options;
     options.prior_output_token_ids = answer.token_ids;
     options.interactive = true;
-    request_id = NextRequestId();
+    answer.request_id = NextRequestId();
     ++num_requests_;
-    model_.engine->AddRequest(request_id, ids, params, options);
+    model_.engine->AddRequest(answer.request_id, ids, params, options);
   };
   answer.stats.num_prompt_tokens = static_cast<int64_t>(ids.size() + answer.token_ids.size());
   answer.stats.load_time = model_.load_time;
-  last_stats_ = answer.stats;
+  last_answer_ = answer;
   const size_t num_prior = answer.token_ids.size();
   if (!TryToAdd(add_request)) return;
   const auto store = [&] {
@@ -488,20 +492,19 @@ void ChatSession::RunRequest(StoredMessage message, const SamplingParams& params
     message.finish_reason = ToString(reason);
     message.finished_ms = NowMs();
     store();
-    last_stats_ = answer.stats;
+    last_answer_ = answer;
   };
-  const std::unique_ptr<AnswerDisplay> display =
-      MakeAnswerDisplay(StandardOutput(), display_.markdown, display_.wrap_columns);
+  const std::unique_ptr<AnswerDisplay> display = MakeDisplay();
   display->Begin(answer.text);
   try {
-    StreamAnswer(model_, request_id, on_progress, reasoning, *display, answer);
+    StreamAnswer(model_, answer.request_id, on_progress, reasoning, *display, answer);
     while (answer.ends_thinking) {
       const std::vector<int32_t> end_ids = reasoning.RestOfEndMarker();
       answer.token_ids.insert(answer.token_ids.end(), end_ids.begin(), end_ids.end());
       answer.ends_thinking = false;
       add_request();
       display->Begin(answer.text);
-      StreamAnswer(model_, request_id, on_progress, reasoning, *display, answer);
+      StreamAnswer(model_, answer.request_id, on_progress, reasoning, *display, answer);
     }
   } catch (const RequestError& error) {  // no token is left for an answer
     PrintError(error.what());
@@ -527,8 +530,15 @@ void ChatSession::RunRequest(StoredMessage message, const SamplingParams& params
 }
 
 void ChatSession::PrintStatsLine() const {
-  if (!display_.stats_line || !StandardOutput().IsTerminal() || last_stats_.metrics.num_generation_tokens == 0) return;
-  PrintDimStatus(ShortStatsText(last_stats_, num_tokens(), model_.engine->max_model_len()));
+  const RequestStats& stats = last_answer_.stats;
+  const bool shows_answers = display_.answers && StandardOutput().IsTerminal();
+  if (!display_.stats_line || !shows_answers || stats.metrics.num_generation_tokens == 0) return;
+  PrintDimStatus(ShortStatsText(stats, num_tokens(), model_.engine->max_model_len()));
+}
+
+std::unique_ptr<AnswerDisplay> ChatSession::MakeDisplay() const {
+  if (!display_.answers) return std::make_unique<NoDisplay>();
+  return MakeAnswerDisplay(StandardOutput(), display_.markdown, display_.wrap_columns);
 }
 
 std::string ChatSession::ContinueHint() const {

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,7 +20,6 @@
 #include "app/chats/chat_tree.h"
 #include "app/cli/settings.h"
 #include "app/model/load_model.h"
-#include "app/output/request_stats.h"
 #include "app/output/thinking_display.h"
 #include "app/presets/preset_prompt.h"
 
@@ -40,6 +40,7 @@ inline constexpr std::array<std::string_view, 2> kDisplaySettings = {"markdown",
 
 // How the chat shows answers.
 struct ChatDisplay {
+  bool answers = true;  // false: neither answers nor thoughts are shown
   bool markdown = true;
   int wrap_columns = 0;    // 0: the width of the terminal
   bool stats_line = true;  // after each answer, on a terminal
@@ -143,7 +144,9 @@ class ChatSession {
   const std::string& system() const { return system_; }
   const Settings& settings() const { return settings_; }
   const LoadedModel& model() const { return model_; }
-  const RequestStats& last_stats() const { return last_stats_; }
+  // Returns the answer of the last request; of several at once, the first one.
+  const Answer& last_answer() const { return last_answer_; }
+  const RequestStats& last_stats() const { return last_answer_.stats; }
   // Returns true if the last SendUserMessage got an answer of at least one token.
   bool last_message_was_answered() const { return was_answered_; }
   ContextShift context_shift() const;
@@ -196,6 +199,7 @@ class ChatSession {
   // Updates what depends on the model, after it was replaced.
   void UseModel();
   void PrintStatsLine() const;
+  std::unique_ptr<AnswerDisplay> MakeDisplay() const;
 
   LoadedModel& model_;
   Settings settings_;
@@ -210,7 +214,7 @@ class ChatSession {
   std::optional<int64_t> next_parent_;  // set by BeginEdit
   bool edits_whole_prompt_ = false;     // the preset has not made the question of the last BeginEdit
   std::optional<PresetPrompt> preset_;
-  RequestStats last_stats_;
+  Answer last_answer_;
   ChatDisplay display_;
   int64_t num_requests_ = 0;
   bool warned_about_rewriting_ = false;

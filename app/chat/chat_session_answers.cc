@@ -34,6 +34,7 @@ int64_t ChatSession::AnswerSeveralTimes(int64_t num_answers, const std::vector<S
   std::vector<int32_t> ids = tree_.TokenIdsUpTo(*question);
   std::vector<Answer> answers(messages.size());
   for (Answer& answer : answers) {
+    answer.request_id = request_id;
     answer.stats.num_prompt_tokens = static_cast<int64_t>(ids.size());
     answer.stats.load_time = model_.load_time;
   }
@@ -71,15 +72,14 @@ int64_t ChatSession::AnswerSeveralTimes(int64_t num_answers, const std::vector<S
   };
   const auto finish = [&] {
     store(true);
-    last_stats_ = answers.front().stats;
+    last_answer_ = answers.front();
     const auto first =
         std::find_if(messages.begin(), messages.end(), [](const auto& message) { return message.id != 0; });
     if (first != messages.end()) tree_.MoveTo(first->id);
     PrintStoreNotice();
     return first != messages.end();
   };
-  const std::unique_ptr<AnswerDisplay> display =
-      MakeAnswerDisplay(StandardOutput(), display_.markdown, display_.wrap_columns);
+  const std::unique_ptr<AnswerDisplay> display = MakeDisplay();
   try {
     StreamAnswers(model_, request_id, first_number, on_progress, reasonings, *display, answers);
   } catch (...) {

@@ -101,7 +101,7 @@ void ChatSession::SetShowThinking(const std::string& mode) {
 }
 
 ShowThinking ChatSession::show_thinking() const {
-  if (settings_.Text("think").value_or("") == "off") return ShowThinking::kHidden;
+  if (!display_.answers || settings_.Text("think").value_or("") == "off") return ShowThinking::kHidden;
   return ParseShowThinking(settings_.Text("show-thinking").value_or("summary"));
 }
 

@@ -3,14 +3,18 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
+
+#include <nlohmann/json.hpp>
 
 #include "app/chat/chat_session.h"
 #include "app/chat/commands/conversation_commands.h"
 #include "app/commands/commands.h"
 #include "app/commands/conversation_store.h"
 #include "app/commands/prompt_input.h"
+#include "app/model/sampling_defaults.h"
+#include "app/output/json_text.h"
 #include "app/output/request_stats.h"
+#include "app/output/result_json.h"
 #include "app/presets/preset_prompt.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
@@ -19,9 +23,11 @@
 namespace vllm::app {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 // Throws ConfigError for flags whose results a conversation cannot store or show.
 void CheckFlags(const Settings& settings) {
-  for (const char* name : {"json", "stream-json", "logprobs", "prompt-logprobs"}) {
+  for (const char* name : {"stream-json", "logprobs", "prompt-logprobs"}) {
     if (settings.Has(name)) {
       throw ConfigError(std::string("run: --") + name + " cannot be used with -c, --resume or --save");
     }
@@ -29,6 +35,18 @@ void CheckFlags(const Settings& settings) {
   if (settings.Integer("n").value_or(1) != 1) {
     throw ConfigError("run: --n cannot be used with -c, --resume or --save; /answers in a chat generates several");
   }
+}
+
+Json AnswerJson(const Answer& answer, const LoadedModel& model) {
+  CompletionOutput output;
+  output.text = answer.text;
+  output.token_ids = answer.token_ids;
+  output.finish_reason = answer.finish_reason;
+  output.stop_reason = answer.stop_reason;
+  const ReasoningParts* parts = answer.parts ? &*answer.parts : nullptr;
+  const Json completion = CompletionJson(output, /*with_logprobs=*/false, model.tokenizer.get(), parts);
+  return RunJson(answer.request_id, model.location.name, answer.stats, Json::array({completion}),
+                 SamplingJson(model.sampling_values));
 }
 
 }  // namespace
@@ -58,13 +76,19 @@ int FollowUpCommand(const Settings& given) {
     }
     NoteUnusedSystem(settings, session);
   }
+  session.display().answers = !settings.Switch("json");
   session.SendUserMessage(text);
-  if (settings.Switch("stats")) PrintNote(RequestStatsText(session.last_stats()));
+  if (settings.Switch("stats")) {
+    PrintNote(RequestStatsText(session.last_stats()));
+    for (const std::string& line : StatsLines(*model.engine)) PrintNote(line);
+  }
   // A message that could not be sent leaves the conversation where it was; one that failed has no answer.
-  const StoredMessage* answer = session.tree().current();
   if (!session.last_message_was_answered()) return 1;
-  if (answer->finish_reason == "abort") throw Interrupted(SIGINT);
-  return answer->finish_reason == "error" ? 1 : 0;
+  const Answer& answer = session.last_answer();
+  if (answer.finish_reason == FinishReason::kAbort) throw Interrupted(SIGINT);
+  if (answer.finish_reason == FinishReason::kError) return 1;
+  if (settings.Switch("json")) StandardOutput().WriteLine(SafeJson(DumpJson(AnswerJson(answer, model))));
+  return 0;
 }
 
 }  // namespace vllm::app

@@ -116,21 +116,15 @@ class AnswerWriter {
   }
 
   void WriteObject(const RequestOutput& output) {
-    Json json;
-    json["id"] = output.request_id;
-    json["model"] = model_.location.name;
-    json["prompt_tokens"] = stats_.num_prompt_tokens;
-    json["cached_tokens"] = stats_.num_cached_tokens;
     Json outputs = Json::array();
     for (const CompletionOutput& completion : output.outputs) {
       const std::optional<ReasoningParts> parts = reasoning_.Take(output, completion);
       outputs.push_back(
           CompletionJson(completion, params_.logprobs.has_value(), model_.tokenizer.get(), parts ? &*parts : nullptr));
     }
-    json["outputs"] = std::move(outputs);
+    Json json = RunJson(output.request_id, model_.location.name, stats_, std::move(outputs),
+                        SamplingJson(model_.sampling_values));
     AddLogprobs(output, json);
-    json["sampling"] = SamplingJson(model_.sampling_values);
-    json["timings"] = TimingsJson(stats_);
     out_.WriteLine(SafeJson(DumpJson(json)));
   }
 

@@ -36,6 +36,8 @@ class ReasoningDisplay {
   // Call when the answer ends without another delta.
   void End() { display_.End(); }
 
+  // Returns the two parts with their token ids, or null without a format.
+  const ReasoningParts* parts() const { return splitter_ ? &parts_ : nullptr; }
   const std::string& text() const { return parts_.text; }  // of the answer
   const std::string& thinking() const { return parts_.reasoning; }
   // Number of the first tokens that are the thought and its markers.

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <string_view>
+#include <utility>
 #include <variant>
 
 #include <nlohmann/json.hpp>
@@ -69,6 +70,19 @@ Json CompletionJson(const CompletionOutput& output, bool with_logprobs, const to
     json["logprobs"] = nullptr;
     json["cumulative_logprob"] = nullptr;
   }
+  return json;
+}
+
+Json RunJson(const std::string& request_id, const std::string& model, const RequestStats& stats, Json outputs,
+             Json sampling) {
+  Json json;
+  json["id"] = request_id;
+  json["model"] = model;
+  json["prompt_tokens"] = stats.num_prompt_tokens;
+  json["cached_tokens"] = stats.num_cached_tokens;
+  json["outputs"] = std::move(outputs);
+  json["sampling"] = std::move(sampling);
+  json["timings"] = TimingsJson(stats);
   return json;
 }
 

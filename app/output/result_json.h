@@ -1,5 +1,5 @@
-// Converts results to JSON, in the form that run, complete and batch share. The JSON contains nothing that depends on
-// timing or on other requests; the caller adds timings and cache hits. Pure functions; any thread.
+// Converts results to JSON, in the form that run, complete and batch share. Only RunJson contains values that depend on
+// timing or on other requests. Pure functions; any thread.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "app/output/request_stats.h"
 #include "engine/reasoning/reasoning_splitter.h"
 #include "engine/request/request_output.h"
 #include "tokenizer/tokenizer.h"
@@ -20,6 +21,11 @@ namespace vllm::app {
 // without a thought, and "reasoning_token_ids". logprobs has the tokens of both.
 nlohmann::ordered_json CompletionJson(const CompletionOutput& output, bool with_logprobs,
                                       const tokenizer::Tokenizer* tokenizer, const ReasoningParts* parts = nullptr);
+
+// Returns the object that run and complete print with --json: {"id","model","prompt_tokens","cached_tokens","outputs",
+// "sampling","timings"}. `outputs` is a list of CompletionJson.
+nlohmann::ordered_json RunJson(const std::string& request_id, const std::string& model, const RequestStats& stats,
+                               nlohmann::ordered_json outputs, nlohmann::ordered_json sampling);
 
 // Returns a list with one entry per prompt token: null for the first token, which has no logprob, and an object for
 // each other token.

@@ -44,7 +44,7 @@ class ChatCommandsTest : public ChatsProgramTest {
   }
 };
 
-// Returns the texts of all answers in the order in which they were stored.
+// Returns the token ids of all answers in the order in which they were stored.
 std::vector<std::vector<int32_t>> AnswerIds(const Json& chat) {
   std::vector<std::vector<int32_t>> ids;
   for (const Json& message : chat["messages"]) {
@@ -302,8 +302,40 @@ TEST_F(ChatCommandsTest, FollowUpByRunEqualsOneInTheChat) {
   EXPECT_EQ(run({"run", "not stored"}).status, 0);
   EXPECT_EQ(run({"run", "--save", "stored"}).status, 0);
   EXPECT_EQ(Json::parse(RunProgram({"chats", "--json"}, As("run")).out).size(), 2u);
-  EXPECT_EQ(run({"run", "-c", "--json", "x"}).status, 2);
+  EXPECT_EQ(run({"run", "-c", "--stream-json", "x"}).status, 2);
   EXPECT_EQ(run({"run", "--resume", "no such title", "x"}).status, 2);
+}
+
+TEST_F(ChatCommandsTest, StoredRunPrintsTheJsonOfARunThatIsNotStored) {
+  const auto run = [&](Flags words) {
+    const Flags base = {"run", "-m", model_, "-n", "12", "--stop", "e", "--seed", "5", "--json"};
+    words.insert(words.begin(), base.begin(), base.end());
+    const ProgramResult result = RunProgram(words, As("run"));
+    EXPECT_EQ(result.status, 0) << result.err;
+    return Json::parse(result.out, nullptr, false);
+  };
+  const auto keys_of = [](const Json& json) {
+    std::vector<std::string> keys;
+    for (const auto& item : json.items()) keys.push_back(item.key());
+    return keys;
+  };
+  const Json plain = run({"How do I run a batch?"});
+  EXPECT_EQ(plain["outputs"][0]["stop_reason"], "e");
+  const Json stored = run({"--save", "How do I run a batch?"});
+  EXPECT_EQ(keys_of(stored), keys_of(plain));
+  for (const char* key : {"model", "prompt_tokens", "outputs", "sampling"}) EXPECT_EQ(stored[key], plain[key]) << key;
+  const Json follow_up = run({"-c", "And then?"});
+  EXPECT_EQ(keys_of(follow_up), keys_of(plain));
+  EXPECT_EQ(keys_of(follow_up["timings"]), keys_of(plain["timings"]));
+  const Json chat = Show("run");
+  ASSERT_EQ(chat["messages"].size(), 4u);
+  for (const auto& [json, index] : {std::pair(stored, 1), std::pair(follow_up, 3)}) {
+    const Json& message = chat["messages"][static_cast<size_t>(index)];
+    EXPECT_EQ(json["outputs"][0]["text"], message["text"]);
+    EXPECT_EQ(json["outputs"][0]["token_ids"], message["token_ids"]);
+    EXPECT_EQ(json["outputs"][0]["finish_reason"], message["finish_reason"]);
+    EXPECT_EQ(json["prompt_tokens"], message["ids_begin"]);
+  }
 }
 
 TEST_F(ChatCommandsTest, EphemeralChatWritesNoFile) {

@@ -93,6 +93,12 @@ TEST_F(ThinkingProgramTest, JsonHasEveryTokenOnce) {
   EXPECT_FALSE(begin.contains("reasoning"));
 }
 
+TEST_F(ThinkingProgramTest, JsonOfAStoredRunHasTheThoughtToo) {
+  const Json output = Output({"--thinking-budget", "12"});
+  ASSERT_TRUE(output["reasoning"].is_string());
+  EXPECT_EQ(Output({"--thinking-budget", "12", "--save"}), output);
+}
+
 TEST_F(ThinkingProgramTest, StreamedDeltasAddUpToTheWholeOutput) {
   const Json whole = Output({"--thinking-budget", "12"});
   const ProgramResult result = Run({"run", "--stream-json", "--thinking-budget", "12", "How do I run a batch?"});
