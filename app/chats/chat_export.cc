@@ -59,6 +59,10 @@ std::string EscapeHtml(std::string_view text) {
   return escaped;
 }
 
+std::string HtmlText(const std::string& text) {
+  return "<div class=\"text\">" + EscapeHtml(tokenizer::ReplaceInvalidUtf8(text)) + "</div>\n";
+}
+
 }  // namespace
 
 std::vector<const StoredMessage*> CurrentPath(const StoredChat& chat) {
@@ -81,7 +85,12 @@ std::string MarkdownOf(const StoredChat& chat) {
   for (const StoredMessage* message : CurrentPath(chat)) {
     text += "\n## ";
     text += HeadingOf(message->role);
-    text += "\n\n" + message->text;
+    text += "\n\n";
+    if (!message->thinking.empty()) {
+      // The empty line after the summary ends the HTML, so that the thought is rendered as Markdown.
+      text += "<details>\n<summary>Thought</summary>\n\n" + message->thinking + "\n\n</details>\n\n";
+    }
+    text += message->text;
     if (!text.ends_with('\n')) text += '\n';
   }
   return text;
@@ -97,7 +106,11 @@ std::string HtmlOf(const StoredChat& chat) {
   for (const StoredMessage* message : CurrentPath(chat)) {
     text += "<h2>";
     text += HeadingOf(message->role);
-    text += "</h2>\n<div class=\"text\">" + EscapeHtml(tokenizer::ReplaceInvalidUtf8(message->text)) + "</div>\n";
+    text += "</h2>\n";
+    if (!message->thinking.empty()) {
+      text += "<details>\n<summary>Thought</summary>\n" + HtmlText(message->thinking) + "</details>\n";
+    }
+    text += HtmlText(message->text);
   }
   return text + "</body>\n</html>\n";
 }

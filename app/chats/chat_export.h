@@ -14,9 +14,10 @@ namespace vllm::app {
 // Returns the messages of `chat` from the first one to the current one.
 std::vector<const StoredMessage*> CurrentPath(const StoredChat& chat);
 
-// Returns the messages up to the current one, each under a heading with its role.
+// Returns the messages up to the current one, each under a heading with its role. The thought of an answer comes before
+// it in a <details> block, which viewers show closed.
 std::string MarkdownOf(const StoredChat& chat);
-// Returns the messages up to the current one as one HTML page without scripts, styles from elsewhere or links.
+// Returns the same as one HTML page without scripts, external styles or links.
 std::string HtmlOf(const StoredChat& chat);
 // Returns all messages of all branches with every field of StoredMessage; model_digest is hexadecimal text.
 nlohmann::ordered_json JsonOf(const StoredChat& chat);
