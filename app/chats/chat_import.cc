@@ -1,5 +1,7 @@
 #include "app/chats/chat_import.h"
 
+#include <unistd.h>
+
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -222,13 +224,19 @@ void Import(StoredChat chat, ChatStore& store, ImportResult& result) {
 }  // namespace
 
 ImportResult ImportChats(const std::string& path, ChatStore& store) {
-  std::string text;
-  const tokenizer::RegularFile file = tokenizer::ReadRegularFile(path, kMaxImportBytes, text);
-  if (!file.ok()) throw ConfigError("import " + Escape(path) + ": " + file.error);
-  if (!text.starts_with(kSqliteMagic)) return ImportChatsText(text, path, store);
-  ImportResult result;
-  for (StoredChat& chat : LlmChats(path)) Import(std::move(chat), store, result);
-  return result;
+  const auto check = [&](const tokenizer::RegularFile& file) {
+    if (!file.ok()) throw ConfigError("import " + Escape(path) + ": " + file.error);
+  };
+  const tokenizer::RegularFile file = tokenizer::OpenRegularFile(path);
+  check(file);
+  std::string text(kSqliteMagic.size(), '\0');
+  if (pread(file.fd.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()) && text == kSqliteMagic) {
+    ImportResult result;
+    for (StoredChat& chat : LlmChats(path)) Import(std::move(chat), store, result);
+    return result;
+  }
+  check(tokenizer::ReadRegularFile(path, kMaxImportBytes, text));
+  return ImportChatsText(text, path, store);
 }
 
 ImportResult ImportChatsText(const std::string& text, const std::string& name, ChatStore& store) {

@@ -182,9 +182,9 @@ TEST_F(PresetsProgramTest, AQuestionChosenInTheTreeGoesThroughThePromptOnce) {
   ASSERT_TRUE(chat.WaitFor(">>> Q: one")) << chat.output();
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
   chat.Send("/tree\r");
-  ASSERT_TRUE(chat.WaitForScreen(
-      [](const TerminalEmulator& terminal) { return terminal.Screen().find("q: back") != std::string::npos; }))
-      << chat.terminal().Screen();
+  ASSERT_TRUE(chat.WaitForScreen([](const TerminalEmulator& terminal) {
+    return terminal.Screen().find("q: back") != std::string::npos;
+  })) << chat.terminal().Screen();
   chat.Send("/Q:\r\r");  // the filter leaves one row
   ASSERT_TRUE(chat.WaitFor("replaces this question in a new branch")) << chat.output();
   ASSERT_TRUE(chat.WaitFor(">>> one")) << chat.output();
