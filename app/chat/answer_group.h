@@ -16,8 +16,8 @@
 namespace vllm::app {
 
 // Waits for the request, which has been added with n = answers.size() and is the only one, and keeps `answers` up to
-// date. `reasonings`, one per answer, split their text. Shows each answer under its number, counted from
-// `first_number`: the first unfinished one while it is generated, and those that the user has not seen yet after it.
+// date. `reasonings`, one per answer, split their text. Shows the answers one after another, each under its number,
+// counted from `first_number`: the first unfinished one is shown while it is generated, and the others wait for it.
 // Calls `on_progress` after each step that added tokens. Ctrl-C aborts all answers and keeps the tokens so far. Prints
 // an error if an answer fails. Throws like StreamAnswer.
 void StreamAnswers(LoadedModel& model, const std::string& request_id, int64_t first_number,

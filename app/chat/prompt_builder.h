@@ -21,7 +21,7 @@
 
 namespace vllm::app {
 
-// What to do with a prompt that is too long.
+// How to handle a prompt that is too long.
 enum class ContextShift : uint8_t {
   kHalf,  // leave out the oldest turns, so that the rest fill at most half of the space
   kOff,   // build no prompt

@@ -1,4 +1,4 @@
-// ChatStore: the conversations of a user in an SQLite database. Owned by the chat and chats commands; main thread.
+// ChatStore: the conversations of a user in an SQLite database. Owned by the command that uses it; main thread.
 //
 // Each call that changes something is one transaction and is on the disk when the call returns. Several processes may
 // use the file. A process that writes a conversation holds its lock (LockChat), so that no other process changes it.

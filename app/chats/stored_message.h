@@ -34,19 +34,19 @@ struct StoredMessage {
   std::string text;
   int64_t ids_begin = 0;           // see above; 0 for a system message, whose ids belong to the question
   std::vector<int32_t> token_ids;  // see above
-  int64_t context_first = 0;       // of a question: the id of the oldest question in its prompt; 0: it is the only one
+  int64_t context_first = 0;       // questions only: the id of the oldest question in the prompt; 0: it is the only one
 
-  // Of an answer: what the model thought first.
+  // The thought of an answer.
   std::string thinking;
   int64_t num_thinking_ids = 0;  // token_ids[0, num_thinking_ids) are the thought and its markers
   int64_t thinking_ms = 0;       // how long it took
 
-  // Of a question and its answer: what produced them. Empty if imported.
+  // The origin of a question or an answer. Empty if it was imported.
   std::string model;               // the model's name, for display
   uint64_t model_digest = 0;       // see ModelDigest; another tokenizer or template has another digest
-  std::string template_variables;  // of a question: PromptRenderer::variables
-  std::string sampling_params;     // of an answer: a JSON object with the request's parameters, including its seed
-  std::string finish_reason;       // of an answer: "stop", "length", "abort", "error"; empty while it is being written
+  std::string template_variables;  // questions only: PromptRenderer::variables
+  std::string sampling_params;     // answers only: a JSON object with the request's parameters, including its seed
+  std::string finish_reason;       // answers only: "stop", "length", "abort", "error"; empty until the answer ends
   int64_t created_ms = 0;          // since 1970
   int64_t finished_ms = 0;         // 0: not finished
 };

@@ -1,4 +1,4 @@
-// What chat and run have in common if they store conversations. Functions of the settings; main thread.
+// The steps that chat and run share if they store conversations. Main thread.
 #pragma once
 
 #include <memory>

@@ -33,7 +33,8 @@ void CheckFlags(const Settings& settings) {
     }
   }
   if (settings.Integer("n").value_or(1) != 1) {
-    throw ConfigError("run: --n cannot be used with -c, --resume or --save; /answers in a chat generates several");
+    throw ConfigError("run: --n cannot be used with -c, --resume or --save",
+                      "in a chat, /answers N generates several answers");
   }
 }
 
@@ -61,18 +62,20 @@ int FollowUpCommand(const Settings& given) {
   if (preset && !preset->takes_input()) text = preset->Fill(text);
   const bool continues = settings.Switch("continue");
   if (!continues && settings.Has("resume") && settings.Text("resume")->empty()) {
-    throw ConfigError("run: --resume needs the number or the title of a conversation; vllmcli chats list shows them");
+    throw ConfigError("run: --resume needs the number or the title of a conversation",
+                      "vllmcli chats list shows the stored conversations");
   }
   const std::unique_ptr<ChatStore> store = OpenStore(settings);
   if (continues || settings.Has("resume")) CheckCanContinue(settings, store.get());
   LoadedModel model = LoadModel(settings);
   if (model.renderer == nullptr) {
-    throw ModelError("model " + model.location.name + ": has no chat template; pass --chat-template FILE");
+    throw ModelError("model " + model.location.name + ": has no chat template",
+                     "vllmcli complete continues text without one; --chat-template FILE sets one");
   }
   ChatSession session(model, settings, store.get(), preset);
   if (continues || settings.Has("resume")) {
     if (!OpenChat(continues ? "" : *settings.Text("resume"), session)) {
-      throw ConfigError("run: no conversation was continued; vllmcli chats list shows them");
+      throw ConfigError("run: no conversation was continued", "vllmcli chats list shows the stored conversations");
     }
     NoteUnusedSystem(settings, session);
   }

@@ -128,7 +128,9 @@ TEST_F(ChatStoreTest, ListIsSortedByTheLastChange) {
   const int64_t first = AddChat(store, "first question", "x");
   const int64_t second = AddChat(store, "second question", "y");
   store.SetTitle(second, "named");
-  usleep(2000);
+  // The order of chats that changed in the same millisecond is that of their ids.
+  for (const int64_t begin = NowMs(); NowMs() == begin;) {
+  }
   store.SetCurrentMessage(first, 1);
   const std::vector<ChatSummary> list = store.List(10);
   ASSERT_EQ(list.size(), 2u);
