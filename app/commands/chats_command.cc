@@ -118,8 +118,10 @@ int Import(const std::string& path) {
                                   ? ImportChatsText(ReadFileOrStdin("-", kMaxImportBytes), "standard input", store)
                                   : ImportChats(path, store);
   for (const std::string& error : result.errors) PrintWarning(error);
-  PrintStatus(std::to_string(result.num_chats) + " conversations with " + std::to_string(result.num_messages) +
-              " messages imported");
+  const auto count = [](int64_t number, const std::string& noun) {
+    return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
+  };
+  PrintStatus(count(result.num_chats, "conversation") + " with " + count(result.num_messages, "message") + " imported");
   return result.errors.empty() ? 0 : 1;
 }
 
