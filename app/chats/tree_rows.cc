@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "tokenizer/unicode/utf8.h"
+
 namespace vllm::app {
 namespace {
 
@@ -18,10 +20,7 @@ std::string Beginning(std::string_view text) {
   text = text.substr(first, kMaxTextBytes);
   std::string line(text.substr(0, text.find('\n')));
   // A character that was cut in the middle would be shown as U+FFFD.
-  if (line.size() == kMaxTextBytes) {
-    while (!line.empty() && (static_cast<unsigned char>(line.back()) & 0xC0u) == 0x80) line.pop_back();
-    if (!line.empty() && static_cast<unsigned char>(line.back()) >= 0xC0) line.pop_back();
-  }
+  line.resize(line.size() - tokenizer::IncompleteUtf8Tail(line));
   return line;
 }
 
