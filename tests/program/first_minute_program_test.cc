@@ -18,7 +18,7 @@ namespace vllm::app {
 namespace {
 
 const std::map<std::string, std::string>& NoHistory() {
-  static const std::map<std::string, std::string> environment = {{"XDG_STATE_HOME", "/nonexistent"}};
+  static const std::map<std::string, std::string> environment = {{"XDG_STATE_HOME", "/dev/null"}};
   return environment;
 }
 

@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 void ExecProgram(std::string binary, const std::vector<std::string>& arguments,
                  const std::map<std::string, std::string>& environment) {
   std::map<std::string, std::string> variables = {
-      {"PATH", "/usr/bin:/bin"}, {"HOME", "/nonexistent"}, {"TERM", "xterm"}, {"LANG", "C.UTF-8"}, {"TZ", "UTC"}};
+      {"PATH", "/usr/bin:/bin"}, {"HOME", "/dev/null"}, {"TERM", "xterm"}, {"LANG", "C.UTF-8"}, {"TZ", "UTC"}};
   for (const auto& [name, value] : environment) variables[name] = value;
   for (const char* name : {"ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"}) {
     if (const char* value = std::getenv(name)) variables[name] = value;
