@@ -37,12 +37,12 @@ TraceSource OpenSource(const std::string& path) {
   };
 }
 
-// Says how the trace ends, unless the engine ended in an orderly way.
+// Says how the trace ends, unless the engine shut down normally.
 void PrintEnd(const std::string& name, const TraceReader& reader, bool has_end) {
   if (reader.num_torn_bytes() > 0) {
     PrintNote(name + ": the last " + std::to_string(reader.num_torn_bytes()) + " bytes are an incomplete record");
   } else if (!has_end) {
-    PrintNote(name + ": the recording was cut short, or continues: the engine's end is not recorded");
+    PrintNote(name + ": the end of the engine is not recorded: it failed, was killed, or still runs");
   }
 }
 

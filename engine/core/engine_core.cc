@@ -71,7 +71,12 @@ EngineCore::EngineCore(const VllmConfig& config, const ExecutorFactory& factory,
 }
 
 EngineCore::~EngineCore() {
-  if (trace_ != nullptr && scheduler_ != nullptr) trace_->End();
+  if (trace_ == nullptr || scheduler_ == nullptr) return;
+  if (step_failed_) {
+    trace_->Flush();
+  } else {
+    trace_->End();
+  }
 }
 
 void EngineCore::AddRequest(EngineCoreRequestPtr request) {
@@ -98,6 +103,7 @@ bool EngineCore::HasRequests() const {
 
 bool EngineCore::Step(EngineCoreOutputs& outputs) {
   outputs.Clear();
+  step_failed_ = true;
   bool executed = false;
   if (scheduler_->HasUnfinishedRequests() || scheduler_->HasFinishedRequests()) {
     const SchedulerOutput& scheduler_output = scheduler_->Schedule();
@@ -122,6 +128,7 @@ bool EngineCore::Step(EngineCoreOutputs& outputs) {
   rejected_.clear();
   outputs.stats = scheduler_->MakeStats();
   if (trace_ != nullptr && !HasRequests()) trace_->Flush();
+  step_failed_ = false;
   return executed;
 }
 
@@ -159,6 +166,7 @@ bool EngineCore::ResetPrefixCache() {
   if (trace_ != nullptr) trace_->ResetPrefixCache(ok);
   return ok;
 }
+
 EngineSnapshot EngineCore::MakeSnapshot() const {
   EngineSnapshot snapshot;
   FillSnapshot(*scheduler_, snapshot);

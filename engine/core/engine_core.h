@@ -74,6 +74,7 @@ class EngineCore {
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Scheduler> scheduler_;
   std::vector<std::pair<RequestId, std::string>> rejected_;
+  bool step_failed_ = false;  // the last call of Step has thrown
   int64_t num_executed_steps_ = 0;
   Seconds step_time_{0};
   Seconds last_step_time_{0};

@@ -32,7 +32,7 @@
 //       tokens << 4 | has_tags << 3 | end (0: continues, 1: EOS, 2: stop token, 3: length, 4: error); if has_tags, the
 //       number of blocks that these tokens completed
 //   rollback  = 7 uint                                      RollBackStep; us since the step
-//   end       = 8                                           the engine ended in an orderly way
+//   end       = 8                                           the engine shut down normally
 //   pause     = 9 uint                                      SetAdmissionPaused; 1 if paused, else 0
 //
 //   uint      = LEB128: 7 bits per byte, the lowest first; the high bit is set in all bytes but the last

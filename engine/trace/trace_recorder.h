@@ -50,7 +50,7 @@ class TraceRecorder {
   void RollBack() noexcept;
   // No further step follows soon: writes what the buffer contains.
   void Flush() noexcept;
-  // The engine ends in an orderly way.
+  // The engine shuts down normally.
   void End() noexcept;
 
   // Returns true once the trace has ended because of a failure; `reason` may be null. Any thread.

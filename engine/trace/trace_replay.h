@@ -27,7 +27,7 @@ struct ReplayResult {
   int64_t num_requests = 0;  // that the Scheduler accepted
   int64_t num_preemptions = 0;
   int64_t num_cached_tokens = 0;  // prefix-cache hits
-  bool has_end = false;           // the trace says that the engine ended in an orderly way
+  bool has_end = false;           // the trace says that the engine shut down normally
   // How the first different decision differs, `at step <number>: ...` or `before step ...`; empty: all decisions are
   // equal. Steps count from 1.
   std::string difference;
