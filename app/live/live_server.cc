@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -22,6 +21,7 @@
 #include "app/live/live_directory.h"
 #include "app/live/live_protocol.h"
 #include "app/output/json_text.h"
+#include "engine/core/block_signals.h"
 #include "engine/core/event_fd.h"
 #include "tokenizer/formats/regular_file.h"
 
@@ -218,28 +218,17 @@ std::unique_ptr<LiveServer> LiveServer::Start(const LiveSource& source, const st
     is_listening = true;
     auto impl = std::make_unique<Impl>(source, path, std::move(fd));
     Impl* running = impl.get();
-    // The thread must not take the program's signals.
-    sigset_t all;
-    sigset_t saved;
-    sigfillset(&all);
-    for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigdelset(&all, signal);
-    pthread_sigmask(SIG_BLOCK, &all, &saved);
-    try {
-      impl->thread = std::thread([running] {
-        pthread_setname_np(pthread_self(), "live-server");
-        try {
-          running->Run();
-        } catch (const std::exception&) {
-          // Out of memory. The process continues without viewers.
-          running->viewers.clear();
-          running->listen_fd = tokenizer::UniqueFd();
-        }
-      });
-    } catch (...) {
-      pthread_sigmask(SIG_SETMASK, &saved, nullptr);
-      throw;
-    }
-    pthread_sigmask(SIG_SETMASK, &saved, nullptr);
+    const BlockSignals block_signals;
+    impl->thread = std::thread([running] {
+      pthread_setname_np(pthread_self(), "live-server");
+      try {
+        running->Run();
+      } catch (const std::exception&) {
+        // Out of memory. The process continues without viewers.
+        running->viewers.clear();
+        running->listen_fd = tokenizer::UniqueFd();
+      }
+    });
     return std::unique_ptr<LiveServer>(new LiveServer(std::move(impl)));
   } catch (const std::exception&) {
     if (is_listening) unlink(path.c_str());

@@ -1,13 +1,12 @@
 #include "app/model/loading_status.h"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <chrono>
 #include <system_error>
 #include <utility>
 
 #include "app/terminal/progress_line.h"
+#include "engine/core/block_signals.h"
 
 namespace vllm::app {
 namespace {
@@ -18,17 +17,12 @@ constexpr std::chrono::milliseconds kDelay{300};
 
 LoadingStatus::LoadingStatus(std::string name, std::shared_ptr<const LoadProgress> progress)
     : name_(std::move(name)), progress_(std::move(progress)) {
-  // The new thread inherits this mask, so it does not handle signals.
-  sigset_t all;
-  sigset_t saved;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, &saved);
+  const BlockSignals block_signals;
   try {
     thread_ = std::thread([this] { Draw(); });
   } catch (const std::system_error&) {
     // Loading continues without a status line.
   }
-  pthread_sigmask(SIG_SETMASK, &saved, nullptr);
 }
 
 LoadingStatus::~LoadingStatus() {

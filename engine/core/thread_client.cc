@@ -1,36 +1,17 @@
 #include "engine/core/thread_client.h"
 
 #include <pthread.h>
-#include <signal.h>
 
 #include <new>
 #include <system_error>
 #include <utility>
 
 #include "engine/config/errors.h"
+#include "engine/core/block_signals.h"
 #include "engine/trace/trace_recorder.h"
 #include "kernels/threading/available_memory.h"
 
 namespace vllm {
-namespace {
-
-// A thread that is started while this object lives does not receive the program's signals, which go to the front-end
-// thread instead. Synchronous faults stay with the thread that causes them.
-class BlockSignals {
- public:
-  BlockSignals() {
-    sigset_t set;
-    sigfillset(&set);
-    for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) sigdelset(&set, signal);
-    pthread_sigmask(SIG_BLOCK, &set, &saved_);
-  }
-  ~BlockSignals() { pthread_sigmask(SIG_SETMASK, &saved_, nullptr); }
-
- private:
-  sigset_t saved_;
-};
-
-}  // namespace
 
 ThreadClient::ThreadClient(const VllmConfig& config, ExecutorFactory factory, std::shared_ptr<TraceRecorder> trace)
     : trace_(std::move(trace)) {
