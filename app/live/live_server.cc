@@ -34,6 +34,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kMinInterval{100};
 // A viewer that takes no bytes, or sends no command at all, for this long is disconnected.
 constexpr std::chrono::seconds kPatience{10};
+// The time until the next attempt after accept4 has failed. Polling at once would keep the thread busy.
+constexpr std::chrono::seconds kRetryInterval{1};
 // The engine makes a snapshot at most every kCostFactor times as long as one takes, so snapshots take less than 0.5 %
 // of its time even if there are millions of KV blocks.
 constexpr int kCostFactor = 200;
@@ -71,10 +73,12 @@ struct LiveServer::Impl {
 
   void PollOnce() {
     const Clock::time_point now = Clock::now();
+    const bool accepts = now >= next_accept;
     std::vector<pollfd> fds = {{stop.fd(), POLLIN, 0},
-                               {viewers.size() < kMaxViewers ? listen_fd.get() : -1, POLLIN, 0},
+                               {accepts && viewers.size() < kMaxViewers ? listen_fd.get() : -1, POLLIN, 0},
                                {snapshot_requested ? source.monitor().SnapshotFd() : -1, POLLIN, 0}};
     auto wake = now + kPatience;
+    if (!accepts) wake = std::min(wake, next_accept);
     for (const Viewer& viewer : viewers) {
       fds.push_back({viewer.fd.get(), static_cast<short>(POLLIN | (viewer.output.empty() ? 0 : POLLOUT)), 0});
       // A viewer with an unsent frame waits until it has taken it.
@@ -84,7 +88,8 @@ struct LiveServer::Impl {
     }
     const auto wait = std::chrono::ceil<std::chrono::milliseconds>(wake - now).count();
     // Without viewers there is nothing to do until somebody connects.
-    poll(fds.data(), fds.size(), viewers.empty() ? -1 : static_cast<int>(std::clamp<int64_t>(wait, 0, 10'000)));
+    const bool waits_for_viewers = viewers.empty() && accepts;
+    poll(fds.data(), fds.size(), waits_for_viewers ? -1 : static_cast<int>(std::clamp<int64_t>(wait, 0, 10'000)));
     for (size_t i = 0; i + 3 < fds.size(); ++i) {
       if ((fds[i + 3].revents & (POLLIN | POLLHUP | POLLERR)) != 0) Receive(viewers[i]);
       if ((fds[i + 3].revents & POLLOUT) != 0) Send(viewers[i]);
@@ -99,8 +104,12 @@ struct LiveServer::Impl {
 
   void Accept() {
     tokenizer::UniqueFd fd(accept4(listen_fd.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!fd.valid() || !PeerIsSameUser(fd.get())) return;
-    viewers.emplace_back().fd = std::move(fd);
+    if (!fd.valid()) {
+      // The connection is still waiting, for example because there are no more descriptors.
+      next_accept = Clock::now() + kRetryInterval;
+    } else if (PeerIsSameUser(fd.get())) {
+      viewers.emplace_back().fd = std::move(fd);
+    }
   }
 
   void Receive(Viewer& viewer) {
@@ -199,6 +208,7 @@ struct LiveServer::Impl {
   std::vector<Viewer> viewers;
   bool snapshot_requested = false;
   Clock::time_point next_snapshot{};
+  Clock::time_point next_accept{};
   std::thread thread;
 };
 
