@@ -8,6 +8,7 @@
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,8 +36,9 @@ std::optional<pid_t> PidArgument(const Settings& settings) {
   const std::string& text = settings.arguments[0];
   pid_t pid = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
-  if (settings.arguments.size() > 1 || error != std::errc() || end != text.data() + text.size() || pid <= 0) {
-    throw ConfigError("top: expects at most one process id");
+  if (settings.arguments.size() > 1) throw ConfigError("top: expects at most one process id");
+  if (error != std::errc() || end != text.data() + text.size() || pid <= 0) {
+    throw ConfigError("top: not a process id (" + text + ")");
   }
   return pid;
 }
@@ -48,10 +50,9 @@ std::chrono::milliseconds Interval(const Settings& settings) {
   return std::chrono::milliseconds(std::llround(*seconds * 1000));
 }
 
-// Connects to the process `pid`, or to the newest one. Returns null if there is none.
-std::unique_ptr<SocketConnection> Connect(std::optional<pid_t> pid, std::chrono::milliseconds interval) {
-  for (const LiveSocket& socket : ListLiveSockets()) {
-    if (pid && socket.pid != *pid) continue;
+// Connects to the first of the processes that accepts. Returns null if none does.
+std::unique_ptr<SocketConnection> Connect(const std::vector<LiveSocket>& sockets, std::chrono::milliseconds interval) {
+  for (const LiveSocket& socket : sockets) {
     try {
       return std::make_unique<SocketConnection>(socket, interval);
     } catch (const ResourceError&) {
@@ -59,6 +60,16 @@ std::unique_ptr<SocketConnection> Connect(std::optional<pid_t> pid, std::chrono:
     }
   }
   return nullptr;
+}
+
+// Connects again after `lost` has thrown: to the same process, or to the newest one. Leaves out the sockets at the paths
+// `unusable`. Returns null if there is no process.
+std::unique_ptr<SocketConnection> Reconnect(const SocketConnection& lost, const std::set<std::string>& unusable) {
+  std::vector<LiveSocket> sockets = ListLiveSockets();
+  std::erase_if(sockets, [&unusable](const LiveSocket& socket) { return unusable.contains(socket.path); });
+  std::stable_partition(sockets.begin(), sockets.end(),
+                        [&lost](const LiveSocket& socket) { return socket.path == lost.socket().path; });
+  return Connect(sockets, kViewInterval);
 }
 
 int PrintNoProcess(std::optional<pid_t> pid) {
@@ -83,7 +94,7 @@ int PrintJson(SocketConnection& connection, bool repeats) {
     try {
       frame = connection.Receive();
     } catch (const ResourceError&) {
-      if (printed) return 0;
+      if (printed && connection.was_closed()) return 0;
       throw;
     }
     if (!frame) continue;
@@ -95,33 +106,34 @@ int PrintJson(SocketConnection& connection, bool repeats) {
 
 int ShowView(std::unique_ptr<SocketConnection> connection) {
   std::string end;
+  std::set<std::string> unusable;  // paths of sockets
   {
     LiveViewerOptions options;
     options.list_processes = ListLiveSockets;
     LiveViewer viewer(*connection, std::move(options));
     while (true) {
-      std::optional<LiveSocket> chosen;
+      std::unique_ptr<SocketConnection> next;
       try {
-        chosen = viewer.Run();
+        const std::optional<LiveSocket> chosen = viewer.Run();
         if (!chosen) {
           if (viewer.signal_number() != 0) throw Interrupted(viewer.signal_number());
           return 0;
         }
-        auto next = std::make_unique<SocketConnection>(*chosen, kViewInterval);
-        viewer.Connect(*next);
-        connection = std::move(next);
+        next = Connect({*chosen}, kViewInterval);
+        if (next == nullptr) continue;  // the process has ended; the view still shows the list
       } catch (const ResourceError& error) {
-        // The process has ended. Another one may still run.
-        std::unique_ptr<SocketConnection> next = Connect(std::nullopt, kViewInterval);
+        if (!connection->was_closed()) unusable.insert(connection->socket().path);
+        next = Reconnect(*connection, unusable);
         if (next == nullptr) {
           end = error.what();
           break;
         }
-        viewer.Connect(*next);
-        connection = std::move(next);
       }
+      viewer.Connect(*next);
+      connection = std::move(next);
     }
   }
+  if (!connection->was_closed()) throw ResourceError(end);
   PrintStatus(end);
   return 0;
 }
@@ -138,7 +150,9 @@ int TopCommand(const Settings& settings) {
   }
   EnterMainLoop();
   if (const std::string directory = MakeLiveDirectory(); !directory.empty()) RemoveStaleSockets(directory);
-  std::unique_ptr<SocketConnection> connection = Connect(pid, is_json ? interval : kViewInterval);
+  std::vector<LiveSocket> sockets = ListLiveSockets();
+  if (pid) std::erase_if(sockets, [pid](const LiveSocket& socket) { return socket.pid != *pid; });
+  std::unique_ptr<SocketConnection> connection = Connect(sockets, is_json ? interval : kViewInterval);
   if (connection == nullptr) return PrintNoProcess(pid);
   if (is_json) return PrintJson(*connection, interval.count() > 0);
   return ShowView(std::move(connection));

@@ -49,17 +49,21 @@ void LocalConnection::AbortRequest(RequestId request_id) {
 }
 
 SocketConnection::SocketConnection(const LiveSocket& socket, std::chrono::milliseconds interval)
-    : pid_(socket.pid), interval_(interval), fd_(ConnectLiveSocket(socket.path)) {
+    : socket_(socket), interval_(interval), fd_(ConnectLiveSocket(socket.path)) {
   if (!fd_.valid()) Throw(std::strerror(errno));
   SetDetail(0);
 }
 
 void SocketConnection::Throw(const std::string& why) const {
-  throw ResourceError("process " + std::to_string(pid_) + ": " + why);
+  throw ResourceError("process " + std::to_string(socket_.pid) + ": " + why);
+}
+
+void SocketConnection::ThrowClosed() {
+  is_closed_ = true;
+  Throw("has ended");
 }
 
 std::optional<LiveFrame> SocketConnection::Receive() {
-  std::optional<LiveFrame> newest;
   std::optional<std::string> payload;
   // Bounded, so that a process that sends without end cannot keep the viewer from reading keys.
   for (size_t num_bytes = 0; num_bytes < 2 * kMaxFrameBytes;) {
@@ -67,11 +71,11 @@ std::optional<LiveFrame> SocketConnection::Receive() {
     const ssize_t num_read = recv(fd_.get(), buffer.data(), buffer.size(), 0);
     if (num_read < 0 && errno == EINTR) continue;
     if (num_read < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
-    if (num_read < 0) Throw(std::strerror(errno));
-    if (num_read == 0) {
+    if (num_read == 0 || (num_read < 0 && errno == ECONNRESET)) {
       if (payload) break;  // show the last frame first
-      Throw("has ended");
+      ThrowClosed();
     }
+    if (num_read < 0) Throw(std::strerror(errno));
     num_bytes += static_cast<size_t>(num_read);
     if (!reader_.Feed(std::string_view(buffer.data(), static_cast<size_t>(num_read)))) {
       Throw(reader_.has_other_version() ? "is another version of vllmcli" : "does not speak the protocol of vllmcli");
@@ -80,9 +84,10 @@ std::optional<LiveFrame> SocketConnection::Receive() {
   }
   if (!payload) return std::nullopt;
   nlohmann::ordered_json json;
-  newest.emplace();
-  if (!ParseJsonText(*payload, json).empty() || !ReadLiveFrame(json, *newest)) Throw("sent an invalid frame");
-  return newest;
+  LiveFrame frame;
+  if (!ParseJsonText(*payload, json).empty() || !ReadLiveFrame(json, frame)) Throw("sent an invalid frame");
+  has_frame_ = true;
+  return frame;
 }
 
 void SocketConnection::Send(const LiveCommand& command) {
@@ -90,7 +95,7 @@ void SocketConnection::Send(const LiveCommand& command) {
   // A command is much smaller than the socket's buffer. If it does not fit, the process is stuck.
   const ssize_t num_sent = send(fd_.get(), message.data(), message.size(), MSG_NOSIGNAL);
   if (num_sent == static_cast<ssize_t>(message.size())) return;
-  if (num_sent < 0 && errno == EPIPE) Throw("has ended");
+  if (num_sent < 0 && (errno == EPIPE || errno == ECONNRESET)) ThrowClosed();
   Throw("does not respond");
 }
 

@@ -59,13 +59,21 @@ class SocketConnection final : public LiveConnection {
   void SetAdmissionPaused(bool paused) override;
   void AbortRequest(RequestId request_id) override;
 
+  const LiveSocket& socket() const { return socket_; }
+  // After a call has thrown: returns true if the process had sent frames and then closed the connection. It does this
+  // when it ends, and to a viewer that was suspended for long, which may connect again.
+  bool was_closed() const { return has_frame_ && is_closed_; }
+
  private:
   void Send(const LiveCommand& command);
   [[noreturn]] void Throw(const std::string& why) const;
+  [[noreturn]] void ThrowClosed();
 
-  pid_t pid_;
+  LiveSocket socket_;
   std::chrono::milliseconds interval_;
   tokenizer::UniqueFd fd_;
+  bool has_frame_ = false;
+  bool is_closed_ = false;
   LiveMessageReader reader_{LiveMessageType::kFrame, kMaxFrameBytes};
 };
 

@@ -1,6 +1,8 @@
 // Runs the live view next to a batch and in a chat, as a user would, and checks that watching changes no result.
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,10 +13,12 @@
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
+#include <thread>
 
+#include "app/live/live_directory.h"
 #include "tests/program/program.h"
 #include "tests/support/terminal_emulator.h"
+#include "tokenizer/formats/regular_file.h"
 
 namespace vllm::app {
 namespace {
@@ -109,6 +113,37 @@ TEST_F(TopProgramTest, PipeIsAnErrorWithAHint) {
   const ProgramResult result = Run({"top"});
   EXPECT_EQ(result.status, 2);
   EXPECT_EQ(result.err, "vllmcli: top: needs a terminal; --json prints the same as JSON\n");
+}
+
+TEST_F(TopProgramTest, WordThatIsNoProcessIdIsAnError) {
+  const ProgramResult result = Run({"top", "12x", "--json"});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_EQ(result.err, "vllmcli: top: not a process id (12x)\n");
+}
+
+TEST_F(TopProgramTest, ProcessOfAnotherVersionEndsTheView) {
+  fs::create_directory(directory_ / "vllmcli");
+  fs::permissions(directory_ / "vllmcli", fs::perms::owner_all);
+  const tokenizer::UniqueFd listening(ListenLiveSocket((directory_ / "vllmcli/111.sock").string()));
+  ASSERT_TRUE(listening.valid());
+  std::thread other([&listening] {
+    std::vector<tokenizer::UniqueFd> viewers;
+    while (true) {
+      pollfd fd = {listening.get(), POLLIN, 0};
+      poll(&fd, 1, -1);
+      tokenizer::UniqueFd viewer(accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (!viewer.valid()) return;
+      send(viewer.get(), "VLLV\x09\x00\x01\x00\x02\x00\x00\x00{}", 14, MSG_NOSIGNAL);
+      viewers.push_back(std::move(viewer));
+    }
+  });
+  PtyProgram top({"top"}, environment_);
+  EXPECT_EQ(top.WaitForExit(), 4);
+  EXPECT_NE(top.terminal().Screen().find("vllmcli: process 111: is another version of vllmcli"), std::string::npos)
+      << top.terminal().Screen();
+  EXPECT_TRUE(top.TerminalIsRestored());
+  shutdown(listening.get(), SHUT_RDWR);
+  other.join();
 }
 
 TEST_F(TopProgramTest, JsonDescribesARunningBatch) {
