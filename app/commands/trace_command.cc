@@ -10,6 +10,7 @@
 #include "app/commands/commands.h"
 #include "app/commands/trace_timeline.h"
 #include "app/output/json_text.h"
+#include "app/output/size_text.h"
 #include "app/terminal/output_stream.h"
 #include "engine/config/errors.h"
 #include "engine/trace/trace_replay.h"
@@ -61,10 +62,6 @@ int Show(const std::string& name, TraceReader& reader, bool as_json) {
   return 0;
 }
 
-std::string Count(int64_t count, const std::string& thing) {
-  return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
-}
-
 int Replay(const std::string& name, TraceReader& reader, bool as_json) {
   const ReplayResult result = ReplayTrace(reader);
   const bool equal = result.difference.empty();
@@ -77,10 +74,10 @@ int Replay(const std::string& name, TraceReader& reader, bool as_json) {
     if (!equal) json["difference"] = result.difference;
     StandardOutput().WriteLine(SafeJson(DumpJson(json)));
   } else if (equal) {
-    StandardOutput().WriteLine(
-        SafeLine(name + ": " + Count(result.num_steps, "step") + ", " + Count(result.num_requests, "request") + ", " +
-                 Count(result.num_preemptions, "preemption") + ", " + Count(result.num_cached_tokens, "cached token") +
-                 ": the replay reaches the same decisions"));
+    StandardOutput().WriteLine(SafeLine(
+        name + ": " + CountedText(result.num_steps, "step") + ", " + CountedText(result.num_requests, "request") +
+        ", " + CountedText(result.num_preemptions, "preemption") + ", " +
+        CountedText(result.num_cached_tokens, "cached token") + ": the replay reaches the same decisions"));
   }
   if (!equal) {
     PrintError(name + ": the replay differs " + result.difference);

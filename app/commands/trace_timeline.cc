@@ -1,24 +1,16 @@
 #include "app/commands/trace_timeline.h"
 
-#include <algorithm>
-#include <array>
-#include <cstdio>
 #include <span>
 
 #include <nlohmann/json.hpp>
 
 #include "app/output/json_text.h"
+#include "app/output/size_text.h"
 
 namespace vllm::app {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string Number(const char* format, double value) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
-}
 
 std::string IdsText(std::span<const RequestId> ids) {
   std::string text;
@@ -218,8 +210,8 @@ std::string TraceTimeline::EndStep(Result result, int64_t elapsed_us) {
 }
 
 std::string TraceTimeline::StepText(Result result, double run_ms) const {
-  std::string text = "step " + std::to_string(num_steps_) + " at " + Number("%.3f", time_ms_ / 1000.0) + " s";
-  if (result != Result::kNone) text += ", " + Number("%.3f", run_ms) + " ms";
+  std::string text = "step " + std::to_string(num_steps_) + " at " + FixedText(time_ms_ / 1000.0, 3) + " s";
+  if (result != Result::kNone) text += ", " + FixedText(run_ms, 3) + " ms";
   text += ": " + std::to_string(num_prefill_tokens_ + num_decode_tokens_) + "/" +
           std::to_string(begin_.scheduler.max_num_batched_tokens) + " tokens (" + std::to_string(num_prefill_tokens_) +
           " prefill, " + std::to_string(num_decode_tokens_) + " decode), " + std::to_string(step_.num_blocks_in_use) +

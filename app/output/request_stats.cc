@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/output/size_text.h"
 #include "app/terminal/progress_line.h"
 #include "kernels/threading/thread_pool.h"
 
@@ -77,11 +78,8 @@ std::string WeightStatsText(const LoadReport& report) {
 }
 
 std::string RankStatsText(const ParallelConfig& parallel, const kernels::CpuTopology& cpus) {
-  const auto counted = [](int64_t count, const std::string& noun) {
-    return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-  };
-  std::string text = "ranks: " + counted(parallel.tensor_parallel_size, "rank") + " of " +
-                     counted(parallel.threads_per_rank, "thread");
+  std::string text = "ranks: " + CountedText(parallel.tensor_parallel_size, "rank") + " of " +
+                     CountedText(parallel.threads_per_rank, "thread");
   if (parallel.tensor_parallel_size == 1 || !parallel.pin_cores) return text;
   const char* separator = ", on NUMA nodes ";
   for (const std::vector<int>& rank : cpus.Place(parallel.tensor_parallel_size, parallel.threads_per_rank)) {
@@ -95,16 +93,14 @@ std::string RankStatsText(const ParallelConfig& parallel, const kernels::CpuTopo
 }
 
 std::string EngineStatsText(const SchedulerStats& stats, int64_t num_kv_blocks) {
-  const double hit_rate = stats.prefix_cache.queries > 0 ? 100.0 * static_cast<double>(stats.prefix_cache.hits) /
-                                                               static_cast<double>(stats.prefix_cache.queries)
-                                                         : 0.0;
   std::array<char, 256> text{};
   std::snprintf(text.data(), text.size(),
                 "engine: %lld steps, %lld preemptions, prefix cache hit rate %.1f%% (%lld of %lld tokens), KV cache "
                 "usage %.1f%% of %lld blocks",
-                static_cast<long long>(stats.step), static_cast<long long>(stats.num_preemptions), hit_rate,
-                static_cast<long long>(stats.prefix_cache.hits), static_cast<long long>(stats.prefix_cache.queries),
-                stats.kv_cache_usage * 100.0, static_cast<long long>(num_kv_blocks));
+                static_cast<long long>(stats.step), static_cast<long long>(stats.num_preemptions),
+                100.0 * stats.prefix_cache.HitRate(), static_cast<long long>(stats.prefix_cache.hits),
+                static_cast<long long>(stats.prefix_cache.queries), stats.kv_cache_usage * 100.0,
+                static_cast<long long>(num_kv_blocks));
   return text.data();
 }
 

@@ -1,7 +1,10 @@
 #include "app/output/size_text.h"
 
 #include <array>
+#include <cmath>
 #include <cstdio>
+
+#include "app/terminal/progress_line.h"
 
 namespace vllm::app {
 namespace {
@@ -24,5 +27,16 @@ std::string Scaled(int64_t value, const std::array<const char*, 5>& units, const
 
 std::string SizeText(int64_t bytes) { return Scaled(bytes, {"B", "kB", "MB", "GB", "TB"}, "%.1f %s"); }
 std::string CountText(int64_t count) { return Scaled(count, {"", "K", "M", "B", "T"}, "%.2f %s"); }
+
+std::string CountedText(int64_t count, std::string_view noun) {
+  return GroupedText(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
+
+std::string FixedText(double value, int digits) {
+  if (!std::isfinite(value)) return "-";
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.*f", digits, value);
+  return text.data();
+}
 
 }  // namespace vllm::app

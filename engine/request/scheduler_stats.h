@@ -10,6 +10,9 @@ struct PrefixCacheStats {
   int64_t requests = 0;  // newly admitted requests that read the cache
   int64_t queries = 0;   // tokens looked up
   int64_t hits = 0;      // tokens found
+
+  // Returns hits / queries, 0 without queries.
+  double HitRate() const { return queries > 0 ? static_cast<double>(hits) / static_cast<double>(queries) : 0.0; }
 };
 
 struct SchedulerStats {

@@ -21,11 +21,6 @@ std::string Format(const char* format, Values... values) {
 
 }  // namespace
 
-std::string FixedText(double value, int digits) {
-  if (!std::isfinite(value)) return "-";
-  return Format("%.*f", digits, value);
-}
-
 std::string ClockText(Seconds time) {
   const auto seconds = static_cast<long long>(std::clamp(time.count(), 0.0, 1e9));
   if (seconds >= 86400) return Format("%lldd %02lld:%02lld", seconds / 86400, seconds / 3600 % 24, seconds / 60 % 60);

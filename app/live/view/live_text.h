@@ -1,4 +1,4 @@
-// Pieces of the live view: numbers, durations, bars and sparklines as text. Pure functions; any thread.
+// Pieces of the live view: durations, bars and sparklines as text. Pure functions; any thread.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,6 @@
 
 namespace vllm::app {
 
-// Returns a number with `digits` decimals; "-" if it is not finite.
-std::string FixedText(double value, int digits);
 // Returns "0:01:02", or "2d 03:04" from a day on.
 std::string ClockText(Seconds time);
 // Returns "850us", "12.3ms", "4.5s" or "12:34".

@@ -39,12 +39,9 @@ void DrawTitle(const LiveFrame& frame, int row, CellGrid& grid) {
 }
 
 std::string MachineText(const LiveProcess& process) {
-  const auto counted = [](int64_t count, const std::string& noun) {
-    return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-  };
-  std::string text = counted(process.threads_per_rank, "thread");
+  std::string text = CountedText(process.threads_per_rank, "thread");
   if (process.tensor_parallel_size > 1) {
-    text = counted(process.tensor_parallel_size, "rank") + " of " + text;
+    text = CountedText(process.tensor_parallel_size, "rank") + " of " + text;
   }
   return text + ", memory " + SizeText(process.rss_bytes) + ", context " + GroupedText(process.max_model_len) +
          " tokens, " + process.dtype;
@@ -59,10 +56,8 @@ void DrawStatus(const LiveFrame& frame, int row, CellGrid& grid) {
   std::string text =
       "running " + GroupedText(stats.num_running_reqs) + ", waiting " + GroupedText(stats.num_waiting_reqs);
   text += ", KV " + Percent(stats.kv_cache_usage) + " of " + GroupedText(frame.engine.num_kv_blocks) + " blocks";
-  const double hits = stats.prefix_cache.queries > 0 ? static_cast<double>(stats.prefix_cache.hits) /
-                                                           static_cast<double>(stats.prefix_cache.queries)
-                                                     : 0.0;
-  text += ", prefix hits " + Percent(hits) + ", preempted " + GroupedText(stats.num_preemptions);
+  text +=
+      ", prefix hits " + Percent(stats.prefix_cache.HitRate()) + ", preempted " + GroupedText(stats.num_preemptions);
   grid.Put(row, column, text);
 }
 

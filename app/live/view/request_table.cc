@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "app/live/view/live_text.h"
+#include "app/output/size_text.h"
 #include "app/terminal/text_width.h"
 
 namespace vllm::app {
