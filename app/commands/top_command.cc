@@ -62,8 +62,8 @@ std::unique_ptr<SocketConnection> Connect(const std::vector<LiveSocket>& sockets
   return nullptr;
 }
 
-// Connects again after `lost` has thrown: to the same process, or to the newest one. Leaves out the sockets at the paths
-// `unusable`. Returns null if there is no process.
+// Connects again after `lost` has thrown: to the same process, or to the newest one. Leaves out the sockets at the
+// paths `unusable`. Returns null if there is no process.
 std::unique_ptr<SocketConnection> Reconnect(const SocketConnection& lost, const std::set<std::string>& unusable) {
   std::vector<LiveSocket> sockets = ListLiveSockets();
   std::erase_if(sockets, [&unusable](const LiveSocket& socket) { return unusable.contains(socket.path); });

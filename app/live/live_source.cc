@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "tokenizer/unicode/utf8.h"
+
 namespace vllm::app {
 namespace {
 
@@ -17,14 +19,14 @@ constexpr size_t kMaxErrorBytes = 400;
 // Returns the first bytes of `text`, without half a character.
 std::string First(std::string_view text, size_t max_bytes) {
   if (text.size() <= max_bytes) return std::string(text);
-  while (max_bytes > 0 && (static_cast<unsigned char>(text[max_bytes]) & 0xC0) == 0x80) --max_bytes;
+  while (max_bytes > 0 && tokenizer::IsUtf8Continuation(text[max_bytes])) --max_bytes;
   return std::string(text.substr(0, max_bytes));
 }
 
 std::string Last(std::string_view text, size_t max_bytes) {
   if (text.size() <= max_bytes) return std::string(text);
   size_t begin = text.size() - max_bytes;
-  while (begin < text.size() && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) ++begin;
+  while (begin < text.size() && tokenizer::IsUtf8Continuation(text[begin])) ++begin;
   return std::string(text.substr(begin));
 }
 

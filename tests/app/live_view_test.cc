@@ -388,6 +388,17 @@ TEST(LiveControllerTest, EnterShowsTheTextAndEscapeReturns) {
   EXPECT_EQ(connection.calls, "detail 1;detail 0;");
 }
 
+TEST(LiveViewTest, TextOfARequestIsWrappedAtTheWidth) {
+  LiveFrame frame = MakeFrame();
+  // The family has four code points that a zero-width joiner joins, and the last character has two combining marks.
+  frame.detail = LiveDetail{1, "abcdefgh一二三\n\n\tij", "123456789\U0001F468\u200D\U0001F469x\u0323\u0302y\x1b"};
+  const std::string text =
+      DrawLiveView(&frame, {}, {.panel = LivePanel::kDetail, .selected = 1}, {16, 10, true}).Text();
+  EXPECT_EQ(text.substr(text.find("End of the")),
+            "End of the\nabcdefgh一\n二三\n\n ij\nEnd of the\n123456789\n\U0001F468"
+            "\u200D\U0001F469x\u0323\u0302y<1b>\n\n\n\n\nq or Esc:\n");
+}
+
 TEST(LiveControllerTest, TabChoosesAnotherProcess) {
   FakeConnection connection;
   LiveController controller({.list_processes = [] {

@@ -11,6 +11,8 @@
 #include "app/live/view/request_table.h"
 #include "app/output/size_text.h"
 #include "app/terminal/progress_line.h"
+#include "app/terminal/safe_text.h"
+#include "app/terminal/text_width.h"
 
 namespace vllm::app {
 namespace {
@@ -209,24 +211,20 @@ void DrawHelp(const LiveViewState& state, CellGrid& grid) {
 }
 
 // Writes text with line breaks, wrapped at the width. Returns the next row.
-int PutWrapped(std::string_view text, int row, int end_row, CellGrid& grid) {
+int PutWrapped(std::string_view untrusted, int row, int end_row, CellGrid& grid) {
+  // Filter first: a control character is shown in several columns, and a tab in one.
+  std::string safe(SafeText(untrusted).view());
+  std::replace(safe.begin(), safe.end(), '\t', ' ');
+  std::string_view text = safe;
   while (!text.empty() && row < end_row) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    std::string_view rest = line;
-    do {
-      size_t length = 0;
-      // Cut before the character that no longer fits. Lines are short, so measuring again for each one is cheap.
-      while (length < rest.size()) {
-        size_t next = length + 1;
-        while (next < rest.size() && (static_cast<unsigned char>(rest[next]) & 0xC0) == 0x80) ++next;
-        if (NumColumns(rest.substr(0, next)) > grid.columns()) break;
-        length = next;
-      }
-      if (length == 0) length = rest.size();
-      grid.Put(row++, 0, rest.substr(0, length));
-      rest.remove_prefix(length);
-    } while (!rest.empty() && row < end_row);
+    std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), line.size() + 1));
+    do {
+      std::string_view part = FitColumns(line, grid.columns());
+      if (part.empty()) part = line;  // the screen is narrower than a character
+      grid.Put(row++, 0, part);
+      line.remove_prefix(part.size());
+    } while (!line.empty() && row < end_row);
   }
   return row;
 }

@@ -39,12 +39,7 @@ constexpr int kMarkColumns = 2;  // the request's letter and a space
 
 // Returns the end of `text` that is at most `width` columns wide.
 std::string LastColumns(std::string_view text, int width) {
-  int columns = NumColumns(text);
-  while (columns > width) {
-    const TextCluster cluster = ClusterAt(text, 0);
-    text.remove_prefix(cluster.num_bytes);
-    columns = NumColumns(text);
-  }
+  while (NumColumns(text) > width) text.remove_prefix(ClusterAt(text, 0).num_bytes);
   return std::string(text);
 }
 
