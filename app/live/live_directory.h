@@ -1,7 +1,7 @@
 // The directory with the sockets of the user's processes that run an engine: $XDG_RUNTIME_DIR/vllmcli, or
-// /tmp/vllmcli-UID if that cannot be used. A directory counts only if it belongs to the user and only the user has
-// access. A socket is called PID.sock, or PID-2.sock and so on if a process has
-// several. Functions without state; any thread.
+// /tmp/vllmcli-UID if that cannot be used. A directory is used only if it belongs to the user and nobody else has
+// access. A socket is called PID.sock, or PID-2.sock and so on if a process has several. Functions without state; any
+// thread.
 #pragma once
 
 #include <sys/types.h>

@@ -81,8 +81,7 @@ class EngineCoreClient {
 using ExecutorFactory = std::function<LoadedExecutor(const VllmConfig& config)>;
 
 // Both functions return once the engine is ready. They rethrow exceptions from loading, profiling and allocation with
-// their types. `trace` records the scheduler's decisions and may be null. REQUIRES: config.Finalize()
-// has been called.
+// their types. `trace` records the scheduler's decisions and may be null. REQUIRES: config.Finalize() has been called.
 std::unique_ptr<EngineCoreClient> MakeInprocClient(const VllmConfig& config, const ExecutorFactory& factory);
 std::unique_ptr<EngineCoreClient> MakeThreadClient(const VllmConfig& config, ExecutorFactory factory,
                                                    std::shared_ptr<TraceRecorder> trace = nullptr);

@@ -1,11 +1,11 @@
 // StepInterrupt: decides whether the current step is worth finishing. Owned by ThreadClient. The engine thread calls
-// BeginStep, EndStep and the functions that begin with TakenIn, the front-end thread calls Abort, ArriveInteractive and
-// Shutdown, and the threads that compute read flag().
+// BeginStep, EndStep and the functions that begin with TakenIn. The front-end thread calls Abort, ArriveInteractive and
+// Shutdown; other threads call Abort through EngineMonitor. The threads that compute read flag().
 //
 // A step stops early if the engine shuts down, if all of its requests are being aborted, or if an interactive request
-// arrives and the step has none. If only some of them are
-// being aborted and a caller waits for the abort, the step stops kMaxAbortDelay after the abort. The following step is
-// not stopped for that reason, so that the other requests make progress.
+// arrives and the step has none. If only some requests are being aborted and a caller waits for the abort, the step
+// stops kMaxAbortDelay after the abort. The following step is not stopped for that reason, so that the other requests
+// make progress.
 #pragma once
 
 #include <chrono>

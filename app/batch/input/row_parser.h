@@ -24,8 +24,7 @@ struct RowDefaults {
   SamplingParams params;
   std::string system;  // empty: none
   // If true, each prompt string, except in an OpenAI row, is the user message of a chat. If unset, text lines and table
-  // rows are chats if the model has a chat template; {"prompt"} rows are not.
-  // With a preset, {"prompt"} rows are too.
+  // rows are chats if the model has a chat template, and so are {"prompt"} rows with a preset.
   std::optional<bool> prompts_are_chats;
   // Makes the prompt of each row from its text and columns, except of an OpenAI row and one with messages or token ids.
   std::optional<PresetPrompt> preset;
