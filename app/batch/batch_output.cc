@@ -69,9 +69,21 @@ void BatchOutput::Put(int64_t row_index, const SafeText& record) {
   }
   held_.emplace(row_index, record);
   held_bytes_ += static_cast<int64_t>(record.view().size());
+  WriteHeld();
+}
+
+void BatchOutput::Skip(int64_t row_index) {
+  if (!ordered_) return;
+  held_.emplace(row_index, std::nullopt);
+  WriteHeld();
+}
+
+void BatchOutput::WriteHeld() {
   while (!held_.empty() && held_.begin()->first == next_index_) {
-    WriteRecord(held_.begin()->second);
-    held_bytes_ -= static_cast<int64_t>(held_.begin()->second.view().size());
+    if (const std::optional<SafeText>& record = held_.begin()->second) {
+      WriteRecord(*record);
+      held_bytes_ -= static_cast<int64_t>(record->view().size());
+    }
     held_.erase(held_.begin());
     ++next_index_;
   }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "app/terminal/output_stream.h"
@@ -26,19 +27,23 @@ class BatchOutput {
   // Writes the record of the row with this index. If ordered, holds it until the records of all earlier rows are
   // written. Throws OutputClosed, ResourceError, Interrupted.
   void Put(int64_t row_index, const SafeText& record);
+  // If ordered, no longer waits for the record of this row, which has none.
+  void Skip(int64_t row_index);
   // Number and total bytes of the records that wait for the record of an earlier row.
   int64_t num_held() const { return static_cast<int64_t>(held_.size()); }
   int64_t held_bytes() const { return held_bytes_; }
   bool is_stdout() const { return file_ == nullptr; }
 
  private:
+  // Writes the held records for whose rows no earlier one is missing.
+  void WriteHeld();
   void WriteRecord(const SafeText& record);
 
   int fd_ = -1;  // -1: standard output
   std::unique_ptr<OutputStream> file_;
   bool ordered_;
   int64_t next_index_ = 0;
-  std::map<int64_t, SafeText> held_;  // by row index
+  std::map<int64_t, std::optional<SafeText>> held_;  // by row index; nullopt: the row has no record
   int64_t held_bytes_ = 0;
 };
 

@@ -140,7 +140,15 @@ void BatchRunner::Stop() {
   was_stopped_ = true;
   at_end_ = true;
   counts_.num_rows -= static_cast<int64_t>(running_.size());
-  for (const auto& [request_id, head] : running_) engine_.AbortRequest(request_id);
+  for (const auto& [request_id, head] : running_) {
+    engine_.AbortRequest(request_id);
+    // In a text, the number of a line is that of its row.
+    if (text_format_) {
+      Put(head.id.index, SafeText());
+    } else {
+      output_.Skip(head.id.index);
+    }
+  }
   running_.clear();
 }
 

@@ -245,6 +245,17 @@ TEST_F(TopProgramTest, LiveBatchStopsOnQAndKeepsTheFinishedRows) {
   EXPECT_EQ(Records().size(), 2u);
 }
 
+TEST_F(TopProgramTest, StoppedOrderedBatchKeepsRowsBehindTheRunningOne) {
+  PtyProgram batch(BatchArguments(WriteRows({5, kEndless, 5, 5}), {"--live", "--ordered"}), environment_);
+  ASSERT_TRUE(WaitForText(batch, "3 of 4 rows"));
+  EXPECT_EQ(Records().size(), 1u);
+  batch.Send("qy");
+  EXPECT_EQ(batch.WaitForExit(), 1);
+  const std::map<std::string, Json> records = Records();
+  EXPECT_EQ(records.size(), 3u);
+  EXPECT_FALSE(records.contains("row 1"));
+}
+
 TEST_F(TopProgramTest, LiveBatchHasTheSameResultsAndPrintsItsErrorsAtTheEnd) {
   const std::string input = WriteRows(std::vector<int>(12, 50));
   std::ofstream(input, std::ios::app) << "{broken\n";
