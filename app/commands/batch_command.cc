@@ -165,8 +165,6 @@ void PrintStats(const BatchCounts& counts, const LoadedModel& model, Seconds ela
   for (const std::string& line : StatsLines(*model.engine)) PrintNote(line);
 }
 
-}  // namespace
-
 // Throws ConfigError if a chat cannot run in front of the batch.
 void CheckCanChat(const Settings& settings, const InputFile& input, const std::string& output_path) {
   const auto fail = [](const std::string& why) {
@@ -176,6 +174,13 @@ void CheckCanChat(const Settings& settings, const InputFile& input, const std::s
   if (input.size() == 0) fail("INPUT must be a file with rows, not a stream");
   if (output_path.empty()) fail("needs --output, because the chat uses standard output");
   if (settings.Switch("live")) fail("cannot be combined with --live; /engine in the chat shows the engine");
+}
+
+// Prints the last failures of rows that could not be printed when they happened.
+void PrintErrors(const BatchLive& live) {
+  for (const LiveError& error : live.errors()) {
+    PrintError("line " + std::to_string(error.line) + ": " + error.message);
+  }
 }
 
 // Chats while the rows run. Afterwards the caller runs the rows that are left.
@@ -195,6 +200,8 @@ void ChatInFront(LoadedModel& model, const Settings& settings, BatchRunner& runn
   model.background = nullptr;
   RestoreTerminal();
 }
+
+}  // namespace
 
 int BatchCommand(const Settings& given) {
   Settings settings = given;
@@ -240,15 +247,15 @@ int BatchCommand(const Settings& given) {
   const auto start = std::chrono::steady_clock::now();
   BatchLive live(model.publisher->source(), path, output_path, shows_view);
   runner.SetLive(live);
-  if (chats) ChatInFront(model, settings, runner, path);
+  if (chats) {
+    ChatInFront(model, settings, runner, path);
+    // Text output has no records of failures.
+    if (WritesText(settings)) PrintErrors(live);
+  }
   const BatchCounts counts = runner.Run();
   const Seconds elapsed = std::chrono::steady_clock::now() - start;
   live.CloseView();
-  if (shows_view) {
-    for (const LiveError& error : live.errors()) {
-      PrintError("line " + std::to_string(error.line) + ": " + error.message);
-    }
-  }
+  if (shows_view) PrintErrors(live);
   PrintSummary(counts, elapsed, output_path);
   if (settings.Switch("stats")) PrintStats(counts, model, elapsed);
   if (runner.was_stopped()) {
