@@ -10,6 +10,10 @@ namespace {
 
 constexpr std::chrono::milliseconds kPublishInterval{200};
 
+bool IsDone(const BatchProgress& progress) {
+  return progress.num_rows && progress.num_done >= std::llround(*progress.num_rows);
+}
+
 }  // namespace
 
 BatchLive::BatchLive(LiveSource& source, std::string input, std::string output, bool shows_view)
@@ -48,14 +52,15 @@ void BatchLive::Publish(const BatchProgress& progress, SteadyTime now) {
   batch.num_prompt_tokens = progress.num_prompt_tokens;
   batch.num_generation_tokens = progress.num_generation_tokens;
   batch.elapsed = now - start_;
-  batch.time_left = eta_.time_left();
+  if (!IsDone(progress)) batch.time_left = eta_.time_left();
   batch.errors.assign(errors_.begin(), errors_.end());
   source_.SetBatch(std::move(batch));
 }
 
 bool BatchLive::Update(const BatchProgress& progress) {
   const SteadyTime now = std::chrono::steady_clock::now();
-  if (now >= due_) Publish(progress, now);
+  // The last rows of a batch behind a chat may be followed by no other call.
+  if (now >= due_ || IsDone(progress)) Publish(progress, now);
   if (!viewer_ || viewer_->Update()) return true;
   // As without the view, Ctrl-C ends the program.
   if (viewer_->signal_number() != 0) throw Interrupted(viewer_->signal_number());

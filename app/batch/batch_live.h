@@ -36,8 +36,8 @@ class BatchLive {
   // Leaves the alternate screen.
   void CloseView() { viewer_.reset(); }
   void AddError(int64_t line, std::string_view message);
-  // Publishes the progress, at most five times per second, and updates the view. Returns false if the user has chosen
-  // in the view to stop the batch. Throws Interrupted.
+  // Publishes the progress, at most five times per second until all rows are done, and updates the view. Returns false
+  // if the user has chosen in the view to stop the batch. Throws Interrupted.
   bool Update(const BatchProgress& progress);
   // The descriptor of the view's keys; -1 without a view.
   int KeyFd() const { return viewer_ ? viewer_->KeyFd() : -1; }

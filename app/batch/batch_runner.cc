@@ -33,9 +33,11 @@ BatchRunner::BatchRunner(LLMEngine& engine, RowSource& source, BatchOutput& outp
       // Twice the largest batch, so that the scheduler has waiting rows when others finish.
       window_(2 * engine.config().scheduler.max_num_seqs),
       input_is_file_(IsRegularFile(source.reader().fd())),
-      start_(std::chrono::steady_clock::now()) {}
+      start_(std::chrono::steady_clock::now()),
+      end_(start_) {}
 
 void BatchRunner::Put(int64_t row_index, const SafeText& record) {
+  end_ = std::chrono::steady_clock::now();
   if (output_.is_stdout() && StandardOutput().IsTerminal()) progress_.Clear();
   output_.Put(row_index, record);
 }
@@ -63,6 +65,7 @@ void BatchRunner::SubmitRows() {
     const RowSource::Status status = source_.Next();
     if (status == RowSource::Status::kEnd) {
       at_end_ = true;
+      end_ = std::chrono::steady_clock::now();
     } else if (status == RowSource::Status::kNeedInput) {
       if (!input_is_file_) {
         needs_input_ = true;
@@ -152,8 +155,10 @@ void BatchRunner::Stop() {
   running_.clear();
 }
 
+Seconds BatchRunner::elapsed() const { return (IsDone() ? end_ : std::chrono::steady_clock::now()) - start_; }
+
 std::string BatchRunner::ProgressText() const {
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  const double seconds = elapsed().count();
   const auto num_done = counts_.num_rows - static_cast<int64_t>(running_.size());
   const std::optional<double> total = TotalRows();
   std::string text = GroupedText(num_done);

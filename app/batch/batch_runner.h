@@ -56,7 +56,8 @@ class BatchRunner {
   std::string ProgressText() const;
   // Returns true if all rows have finished.
   bool IsDone() const { return at_end_ && running_.empty(); }
-  const BatchCounts& counts() const { return counts_; }
+  // Returns the time that the batch has taken. It ends with the last row, also if a chat continues after it.
+  Seconds elapsed() const;
 
  private:
   void RunRows();
@@ -97,6 +98,7 @@ class BatchRunner {
   BatchCounts counts_;
   ProgressLine progress_{std::chrono::milliseconds(300)};
   std::chrono::steady_clock::time_point start_;
+  std::chrono::steady_clock::time_point end_;  // the last time at which a row was done or the input ended
 };
 
 }  // namespace vllm::app

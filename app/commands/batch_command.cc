@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -187,8 +186,7 @@ void PrintErrors(const BatchLive& live) {
 void ChatInFront(LoadedModel& model, const Settings& settings, BatchRunner& runner, const std::string& path) {
   const BackgroundWork background = runner.Background();
   model.background = &background;
-  PrintStatus("[" + path +
-              " runs behind this chat; /batch shows its progress, Ctrl-D leaves it running without the chat]");
+  PrintStatus("[" + path + " runs behind this chat: /batch shows its progress; Ctrl-D ends only the chat]");
   try {
     RunChat(model, settings, std::nullopt);
   } catch (const EngineDeadError&) {
@@ -244,7 +242,6 @@ int BatchCommand(const Settings& given) {
   BatchRunner runner(*model.engine, source, output, WritesText(settings), input.size(),
                      CountRows(input, format, shows_view));
   runner.SetReasoningFormat(model.reasoning_format);
-  const auto start = std::chrono::steady_clock::now();
   BatchLive live(model.publisher->source(), path, output_path, shows_view);
   runner.SetLive(live);
   if (chats) {
@@ -253,7 +250,7 @@ int BatchCommand(const Settings& given) {
     if (WritesText(settings)) PrintErrors(live);
   }
   const BatchCounts counts = runner.Run();
-  const Seconds elapsed = std::chrono::steady_clock::now() - start;
+  const Seconds elapsed = runner.elapsed();
   live.CloseView();
   if (shows_view) PrintErrors(live);
   PrintSummary(counts, elapsed, output_path);
