@@ -72,9 +72,9 @@ Json BatchJson(const LiveBatch& batch) {
 }
 
 // Reads fields of an object. Once a field is missing or wrong, ok() is false and all further fields are left unchanged.
-class FieldReader {
+class JsonFields {
  public:
-  explicit FieldReader(const Json& json) : json_(json), ok_(json.is_object()) {}
+  explicit JsonFields(const Json& json) : json_(json), ok_(json.is_object()) {}
 
   bool ok() const { return ok_; }
   void Fail() { ok_ = false; }
@@ -139,7 +139,7 @@ class FieldReader {
 };
 
 bool ReadRequest(const Json& json, RequestSnapshot& request, std::string& prompt) {
-  FieldReader fields(json);
+  JsonFields fields(json);
   int64_t id = 0;
   int64_t status = 0;
   std::optional<Seconds> time_to_first_token;
@@ -178,7 +178,7 @@ bool ReadBlocks(const Json& runs, EngineSnapshot& engine) {
 }
 
 bool ReadProcess(const Json& json, LiveProcess& process) {
-  FieldReader fields(json);
+  JsonFields fields(json);
   fields.Read("pid", process.pid);
   fields.Read("command", process.command);
   fields.Read("model", process.model);
@@ -193,7 +193,7 @@ bool ReadProcess(const Json& json, LiveProcess& process) {
 
 bool ReadEngine(const Json& json, LiveFrame& frame) {
   EngineSnapshot& engine = frame.engine;
-  FieldReader fields(json);
+  JsonFields fields(json);
   Seconds time{0};
   fields.Read("time_s", time);
   fields.Read("step", engine.scheduler.step);
@@ -229,7 +229,7 @@ bool ReadEngine(const Json& json, LiveFrame& frame) {
 }
 
 bool ReadBatch(const Json& json, LiveBatch& batch) {
-  FieldReader fields(json);
+  JsonFields fields(json);
   fields.Read("input", batch.input);
   fields.Read("output", batch.output);
   fields.Read("rows_done", batch.num_done);
@@ -242,7 +242,7 @@ bool ReadBatch(const Json& json, LiveBatch& batch) {
   fields.ReadOptional("time_left_s", batch.time_left);
   if (const Json* errors = fields.Array("errors", LiveBatch::kMaxErrors)) {
     for (const Json& error : *errors) {
-      FieldReader reader(error);
+      JsonFields reader(error);
       LiveError& read = batch.errors.emplace_back();
       reader.Read("line", read.line);
       reader.Read("message", read.message);
@@ -316,7 +316,7 @@ Json LiveFrameJson(const LiveFrame& frame) {
 
 bool ReadLiveFrame(const Json& json, LiveFrame& frame) {
   frame = LiveFrame();
-  FieldReader fields(json);
+  JsonFields fields(json);
   const Json* process = fields.Find("process");
   const Json* engine = fields.Find("engine");
   const Json* requests = fields.Array("requests", EngineSnapshot::kMaxRequests);
@@ -330,7 +330,7 @@ bool ReadLiveFrame(const Json& json, LiveFrame& frame) {
   if (!ReadBlocks(*blocks, frame.engine)) return false;
   if (!batch->is_null() && !ReadBatch(*batch, frame.batch.emplace())) return false;
   if (!detail->is_null()) {
-    FieldReader reader(*detail);
+    JsonFields reader(*detail);
     int64_t id = 0;
     LiveDetail& read = frame.detail.emplace();
     reader.Read("id", id);
