@@ -46,6 +46,9 @@ struct Viewer {
   std::string output;  // the unsent part of a frame
   bool watches = false;
   bool wants_one = false;
+  // Has sent the engine commands since the last snapshot. Until the next one, nothing more is read from this viewer, so
+  // that it cannot fill the engine's queue during a long step.
+  bool has_steered = false;
   std::chrono::milliseconds interval{0};
   RequestId detail = 0;
   Clock::time_point due{};
@@ -80,11 +83,9 @@ struct LiveServer::Impl {
     auto wake = now + kPatience;
     if (!accepts) wake = std::min(wake, next_accept);
     for (const Viewer& viewer : viewers) {
-      fds.push_back({viewer.fd.get(), static_cast<short>(POLLIN | (viewer.output.empty() ? 0 : POLLOUT)), 0});
-      // A viewer with an unsent frame waits until it has taken it.
-      if (viewer.watches && viewer.output.empty() && !snapshot_requested) {
-        wake = std::min(wake, std::max(viewer.due, next_snapshot));
-      }
+      const int events = (viewer.has_steered ? 0 : POLLIN) | (viewer.output.empty() ? 0 : POLLOUT);
+      fds.push_back({viewer.fd.get(), static_cast<short>(events), 0});
+      if (NeedsSnapshot(viewer) && !snapshot_requested) wake = std::min(wake, std::max(viewer.due, next_snapshot));
     }
     const auto wait = std::chrono::ceil<std::chrono::milliseconds>(wake - now).count();
     // Without viewers there is nothing to do until somebody connects.
@@ -96,10 +97,16 @@ struct LiveServer::Impl {
     }
     if (fds[2].revents != 0) {
       snapshot_requested = false;
+      for (Viewer& viewer : viewers) viewer.has_steered = false;
       SendFrames();
     }
     if (fds[1].revents != 0) Accept();
     RequestSnapshotIfDue();
+  }
+
+  // A viewer with an unsent frame gets no other before it has taken that one.
+  static bool NeedsSnapshot(const Viewer& viewer) {
+    return viewer.has_steered || (viewer.watches && viewer.output.empty());
   }
 
   void Accept() {
@@ -145,15 +152,15 @@ struct LiveServer::Impl {
         source.monitor().AbortRequest(command.request_id);
         break;
     }
+    viewer.has_steered = true;
     viewer.due = Clock::now();  // show the effect
   }
 
   void RequestSnapshotIfDue() {
     const Clock::time_point now = Clock::now();
     if (snapshot_requested || now < next_snapshot) return;
-    const bool is_due = std::any_of(viewers.begin(), viewers.end(), [now](const Viewer& viewer) {
-      return viewer.watches && viewer.output.empty() && viewer.due <= now;
-    });
+    const bool is_due = std::any_of(viewers.begin(), viewers.end(),
+                                    [now](const Viewer& viewer) { return NeedsSnapshot(viewer) && viewer.due <= now; });
     if (!is_due) return;
     snapshot_requested = true;
     source.monitor().RequestSnapshot();

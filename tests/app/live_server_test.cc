@@ -171,6 +171,33 @@ TEST_F(LiveServerTest, ViewerThatStopsReadingDoesNotHoldUpTheOthers) {
   for (int i = 0; i < 5; ++i) AwaitFrame(connection);
 }
 
+TEST_F(LiveServerTest, LastCommandOfAFloodIsObeyed) {
+  const auto publisher = Publish();
+  SocketConnection connection(ListLiveSockets().at(0), milliseconds(100));
+  connection.SetAdmissionPaused(true);
+  while (!AwaitFrame(connection).engine.scheduler.admission_paused) {
+  }
+  engine_.AddRequest("a", Prompt(std::vector<int32_t>{1, 2, 3}), {});
+  LiveFrame frame;
+  do {
+    frame = AwaitFrame(connection);
+  } while (frame.engine.requests.empty());
+  std::string commands;
+  for (int i = 0; i < 500; ++i) {
+    commands += EncodeLiveMessage(LiveMessageType::kCommand, LiveCommandText({LiveAction::kPause, 0, 0}));
+  }
+  const LiveCommand abort = {LiveAction::kAbort, 0, frame.engine.requests[0].request_id};
+  commands += EncodeLiveMessage(LiveMessageType::kCommand, LiveCommandText(abort));
+  const tokenizer::UniqueFd fd(ConnectLiveSocket(SocketPath()));
+  ASSERT_TRUE(fd.valid());
+  ASSERT_EQ(send(fd.get(), commands.data(), commands.size(), MSG_NOSIGNAL), static_cast<ssize_t>(commands.size()));
+  std::vector<RequestOutput> outputs;
+  while (outputs.empty()) {
+    for (const RequestOutput& output : engine_.Step()) outputs.push_back(output);
+  }
+  EXPECT_EQ(outputs[0].outputs.at(0).finish_reason, FinishReason::kAbort);
+}
+
 TEST_F(LiveServerTest, NumberOfViewersIsLimited) {
   const auto publisher = Publish();
   std::vector<std::unique_ptr<SocketConnection>> connections;
