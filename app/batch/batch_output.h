@@ -35,7 +35,7 @@ class BatchOutput {
   bool is_stdout() const { return file_ == nullptr; }
 
  private:
-  // Writes the held records for whose rows no earlier one is missing.
+  // Writes the held records that no longer wait for an earlier row.
   void WriteHeld();
   void WriteRecord(const SafeText& record);
 

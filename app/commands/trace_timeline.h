@@ -34,7 +34,7 @@ class TraceTimeline {
     int64_t num_computed_tokens = 0;
     bool has_output = false;  // sampled a token since it was added
   };
-  // What happened since the last line.
+  // Events since the last line.
   struct Events {
     std::vector<RequestId> added;
     std::vector<RequestId> rejected;

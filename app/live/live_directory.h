@@ -32,7 +32,7 @@ void RemoveStaleSockets(const std::string& directory);
 // process belongs to another user.
 int ConnectLiveSocket(const std::string& path);
 
-// Returns a non-blocking socket that listens at `path`, which has mode 0600 before anybody can connect, or -1 with
+// Returns a non-blocking socket that listens at `path`, which has mode 0600 before a process can connect, or -1 with
 // errno. EADDRINUSE: another process listens there.
 int ListenLiveSocket(const std::string& path);
 

@@ -1,5 +1,5 @@
-// LiveFrame: what a viewer shows of a process that runs an engine, and its form as JSON. Text in it comes from prompts,
-// files and other processes and is untrusted. A plain value and pure functions; any thread.
+// LiveFrame: the state of a process that runs an engine, for a viewer, and its form as JSON. The text in it comes from
+// prompts, files and other processes and is untrusted. A plain value and pure functions; any thread.
 #pragma once
 
 #include <cstdint>
@@ -67,7 +67,7 @@ struct LiveFrame {
 // is [state, count, state, count, ...] with the states of EngineSnapshot.
 nlohmann::ordered_json LiveFrameJson(const LiveFrame& frame);
 
-// Reads what LiveFrameJson wrote. Returns false if a field is missing, has the wrong type or is out of range.
+// Reads the output of LiveFrameJson. Returns false if a field is missing, has the wrong type or is out of range.
 bool ReadLiveFrame(const nlohmann::ordered_json& json, LiveFrame& frame);
 
 // Returns "waiting", "reading", "writing" or "preempted".

@@ -4,7 +4,7 @@
 //
 //   message := magic "VLLV", u16 version, u16 type, u32 length, payload of `length` bytes: one JSON object
 //
-// Integers are little-endian. Types, and what they contain:
+// Integers are little-endian. Types and their payloads:
 //   1  process -> viewer: LiveFrameJson
 //   2  viewer -> process: a command, such as {"command": "watch", "interval_ms": 250, "detail": 7}
 //

@@ -88,7 +88,7 @@ struct LiveServer::Impl {
       if (NeedsSnapshot(viewer) && !snapshot_requested) wake = std::min(wake, std::max(viewer.due, next_snapshot));
     }
     const auto wait = std::chrono::ceil<std::chrono::milliseconds>(wake - now).count();
-    // Without viewers there is nothing to do until somebody connects.
+    // Without viewers there is nothing to do until one connects.
     const bool waits_for_viewers = viewers.empty() && accepts;
     poll(fds.data(), fds.size(), waits_for_viewers ? -1 : static_cast<int>(std::clamp<int64_t>(wait, 0, 10'000)));
     for (size_t i = 0; i + 3 < fds.size(); ++i) {

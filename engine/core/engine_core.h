@@ -27,8 +27,8 @@ class EngineCore {
  public:
   // Loads the model, then sizes and allocates the KV cache. Throws the executor's exceptions, ResourceError if the
   // memory is too small for one KV block per group, and ConfigError if --num-kv-blocks is smaller than the number of
-  // groups. `interrupt` may cut steps short, and `trace` records what the scheduler does; both are borrowed and
-  // may be null.
+  // groups. `interrupt` may cut steps short, and `trace` records the scheduler's decisions; both are borrowed and may
+  // be null.
   EngineCore(const VllmConfig& config, const ExecutorFactory& factory, StepInterrupt* interrupt = nullptr,
              TraceRecorder* trace = nullptr);
   ~EngineCore();

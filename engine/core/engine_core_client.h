@@ -67,7 +67,7 @@ class EngineCoreClient {
   virtual bool ResetPrefixCache() = 0;
   virtual SchedulerStats GetStats() = 0;
 
-  // Returns what has gone wrong without stopping the engine, for the user, or an empty string.
+  // Returns a warning for the user about a failure that did not stop the engine, or an empty string.
   virtual std::string Warning() const { return {}; }
   // Returns the monitor, through which other threads may watch and steer the engine; null for InprocClient.
   virtual EngineMonitor* monitor() { return nullptr; }

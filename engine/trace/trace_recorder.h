@@ -48,7 +48,7 @@ class TraceRecorder {
   // Scheduler::UpdateFromOutput has filled `outputs`, which was empty before.
   void Update(const EngineCoreOutputs& outputs) noexcept;
   void RollBack() noexcept;
-  // No further step follows soon: writes what the buffer contains.
+  // Writes the buffered records. Call this when no further step follows soon.
   void Flush() noexcept;
   // The engine shuts down normally.
   void End() noexcept;
@@ -57,7 +57,7 @@ class TraceRecorder {
   bool Failed(std::string* reason = nullptr) const;
 
  private:
-  // What the tags of a request's next blocks depend on.
+  // The state from which the tags of a request's next blocks are computed.
   struct Sequence {
     uint64_t parent_tag = 0;
     std::vector<int32_t> partial_block;

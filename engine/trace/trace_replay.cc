@@ -21,7 +21,8 @@ constexpr int32_t kEosToken = -1;
 constexpr int32_t kStopToken = -2;
 
 void CheckLimits(const TraceBegin& begin, const ReplayLimits& limits) {
-  // An upper bound on what BlockPool and PrefixTrie take for each block; see MaxPrefixes in kv_cache_manager.cc.
+  // Upper bounds of the memory that BlockPool and PrefixTrie take for each block; see MaxPrefixes in
+  // kv_cache_manager.cc.
   constexpr size_t kBytesPerBlock = 128;
   constexpr size_t kBytesPerPrefix = 80;
   const std::vector<int64_t>& windows = begin.cache.group_windows;
@@ -96,7 +97,7 @@ class Replay {
  private:
   std::string StepName() const { return "step " + std::to_string(result_.num_steps); }
 
-  // Ends the current step, which `what` happened to.
+  // Ends the current step. `what` names the reason for an error message.
   void TakeStep(const char* what) {
     if (!is_in_step_) throw ModelError(StepName() + ": no step runs that could be " + what);
     is_in_step_ = false;

@@ -33,8 +33,8 @@ struct ReplayResult {
   std::string difference;
 };
 
-// Reads `reader` to its end, or to the first difference. Throws ModelError if the trace is damaged or contains what no
-// engine records, and ResourceError if the replay needs more memory than `limits` allow.
+// Reads `reader` to its end, or to the first difference. Throws ModelError if the trace is damaged or contains records
+// that no engine writes, and ResourceError if the replay needs more memory than `limits` allow.
 ReplayResult ReplayTrace(TraceReader& reader, const ReplayLimits& limits = {});
 
 }  // namespace vllm

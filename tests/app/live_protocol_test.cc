@@ -1,5 +1,5 @@
-// Tests that both sides of the live protocol reject what the other side must not send, and that frames survive the way
-// through JSON.
+// Tests that both sides of the live protocol reject invalid messages, and that frames survive the conversion to JSON
+// and back.
 #include "app/live/live_protocol.h"
 
 #include <gtest/gtest.h>
@@ -71,7 +71,7 @@ TEST(LiveProtocolTest, BadMessageAfterAGoodOneEndsTheStream) {
   EXPECT_FALSE(reader.Feed("x"));
 }
 
-TEST(LiveProtocolTest, CommandsSurviveTheWay) {
+TEST(LiveProtocolTest, CommandsSurviveTheRoundTrip) {
   for (const LiveCommand& command : {LiveCommand{LiveAction::kWatch, 250, 7}, LiveCommand{LiveAction::kPause, 0, 0},
                                      LiveCommand{LiveAction::kResume, 0, 0}, LiveCommand{LiveAction::kAbort, 0, 12}}) {
     const std::optional<LiveCommand> read = ParseLiveCommand(LiveCommandText(command));
@@ -114,7 +114,7 @@ LiveFrame MakeFrame() {
   return frame;
 }
 
-TEST(LiveFrameTest, FrameSurvivesTheWay) {
+TEST(LiveFrameTest, FrameSurvivesTheRoundTrip) {
   const LiveFrame frame = MakeFrame();
   Json json;
   ASSERT_EQ(ParseJsonText(DumpJson(LiveFrameJson(frame)), json), "");

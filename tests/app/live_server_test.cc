@@ -31,7 +31,7 @@ mode_t ModeOf(const std::string& path) {
   return lstat(path.c_str(), &status) == 0 ? status.st_mode & 0777 : 0;
 }
 
-// An engine with a fake model, and an own directory for sockets.
+// An engine with a fake model, and a directory for its sockets.
 class LiveServerTest : public ::testing::Test {
  protected:
   LiveServerTest() : engine_(config_, nullptr, MakeThreadClient(config_, vllm::testing::FakeExecutorFactory())) {

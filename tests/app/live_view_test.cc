@@ -312,7 +312,7 @@ TEST(LiveHistoryTest, AnotherEngineClearsTheHistory) {
   EXPECT_TRUE(history.samples().empty());
 }
 
-// Records what a viewer asks for.
+// Records the calls of a viewer.
 class FakeConnection final : public LiveConnection {
  public:
   std::optional<LiveFrame> Receive() override { return std::exchange(next, std::nullopt); }

@@ -9,7 +9,7 @@
 
 namespace vllm::app {
 
-// What the engine did between two snapshots.
+// The engine's work between two snapshots.
 struct LiveSample {
   double prompt_rate = 0.0;      // tokens per second, without those found in the prefix cache
   double generation_rate = 0.0;  // tokens per second
