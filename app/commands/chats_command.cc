@@ -87,7 +87,7 @@ int Search(ChatStore& store, const std::string& query, bool as_json) {
   } else {
     for (const SearchHit& hit : hits) {
       StandardOutput().WriteLine(
-          SafeLine(std::to_string(hit.chat) + "  " + FirstLine(hit.title, 40) + ": " + hit.snippet));
+          SafeLine(std::to_string(hit.chat) + "  " + FirstLine(hit.title, 40) + ": " + OneLine(hit.snippet)));
     }
   }
   return hits.empty() ? 1 : 0;

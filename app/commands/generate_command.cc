@@ -156,8 +156,9 @@ Prompt MakePrompt(const Settings& settings, const LoadedModel& model, const std:
 }  // namespace
 
 int GenerateCommand(const Settings& given) {
-  if (given.command == Command::kRun &&
-      (given.Switch("continue") || given.Has("resume") || (given.Has("save") && given.Switch("save")))) {
+  // In the configuration file, save is about chats.
+  const bool saves = given.SourceOf("save") == SettingSource::kCommandLine && given.Switch("save");
+  if (given.command == Command::kRun && (given.Switch("continue") || given.Has("resume") || saves)) {
     return FollowUpCommand(given);
   }
   Settings settings = given;

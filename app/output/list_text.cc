@@ -23,4 +23,18 @@ std::string FirstLine(std::string_view text, size_t max_characters) {
   return std::string(line.substr(0, end)) + (end < text.size() ? "…" : "");
 }
 
+std::string OneLine(std::string_view text) {
+  std::string line;
+  for (const char c : text) {
+    const bool is_space = c == ' ' || c == '\t' || c == '\n' || c == '\r';
+    if (!is_space) {
+      line += c;
+    } else if (!line.empty() && line.back() != ' ') {
+      line += ' ';
+    }
+  }
+  if (line.ends_with(' ')) line.pop_back();
+  return line;
+}
+
 }  // namespace vllm::app

@@ -135,6 +135,15 @@ TEST_F(ChatCommandsTest, AnswerIsCopiedThroughTheTerminal) {
   EXPECT_EQ(chat.WaitForExit(), 0);
 }
 
+TEST_F(ChatCommandsTest, SearchShowsALineForEachHit) {
+  Import("lines", "A whale\n\n- swims\n\tfar\n");
+  const std::string expected = "1  imported: A whale - swims far\n";
+  EXPECT_EQ(RunProgram({"chats", "search", "whale"}, As("lines")).out, expected);
+  const ProgramResult chat = Chat("lines", "/search whale\n/search\n", {"-c"});
+  EXPECT_NE(chat.err.find("  " + expected), std::string::npos) << chat.err;
+  EXPECT_NE(chat.err.find("/search: expects a text"), std::string::npos) << chat.err;
+}
+
 TEST_F(ChatCommandsTest, CodeBlockIsWrittenToAFileThatDidNotExist) {
   Import("save", "- item\n\n  ```sh\n  ls \x1b[31m\n    -l\n  ```\n");
   const std::string file = temp_.path() + "/code.sh";
@@ -299,6 +308,8 @@ TEST_F(ChatCommandsTest, FollowUpByRunEqualsOneInTheChat) {
   const Json branch = Branch(Show("run"));
   EXPECT_EQ(branch, Branch(Show("chat")));
   EXPECT_EQ(second.out, branch[3][1].get<std::string>() + "\n");
+  const std::string config = temp_.Write("config.toml", "save = true\n");  // about chats
+  EXPECT_EQ(run({"run", "not stored", "--config", config}).status, 0);
   EXPECT_EQ(run({"run", "not stored"}).status, 0);
   EXPECT_EQ(run({"run", "--save", "stored"}).status, 0);
   EXPECT_EQ(Json::parse(RunProgram({"chats", "--json"}, As("run")).out).size(), 2u);

@@ -193,9 +193,13 @@ SlashResult TitleCommand(const std::string& arguments, ChatSession& session) {
 
 SlashResult SearchCommand(const std::string& arguments, ChatSession& session) {
   if (!HasStore(session)) return {};
+  if (arguments.empty()) {
+    PrintError("/search: expects a text; for example, /search whale");
+    return {};
+  }
   const std::vector<SearchHit> hits = session.store()->Search(arguments, 20);
   for (const SearchHit& hit : hits) {
-    PrintNote("  " + std::to_string(hit.chat) + "  " + FirstLine(hit.title, 40) + ": " + hit.snippet);
+    PrintNote("  " + std::to_string(hit.chat) + "  " + FirstLine(hit.title, 40) + ": " + OneLine(hit.snippet));
   }
   if (hits.empty()) PrintNote("[nothing found]");
   return {};
