@@ -127,9 +127,6 @@ class BlockBuilder {
   }
 
   void Generate(std::string_view text) { inline_.AddGenerated(text, last_end_, Style()); }
-  void GenerateUnstyled(std::string_view marker) {
-    if (!options_.has_styles) Generate(marker);
-  }
 
   int PrefixColumns() const {
     int columns = std::min(position_.indent, options_.columns / 2);
@@ -246,7 +243,7 @@ class BlockBuilder {
       case MD_BLOCK_H:
         heading_level_ = static_cast<int>(static_cast<MD_BLOCK_H_DETAIL*>(detail)->level);
         BeginInline();
-        GenerateUnstyled(std::string(static_cast<size_t>(heading_level_), '#') + " ");
+        if (!options_.has_styles) Generate(std::string(static_cast<size_t>(heading_level_), '#') + " ");
         break;
       case MD_BLOCK_CODE: {
         const auto* code = static_cast<MD_BLOCK_CODE_DETAIL*>(detail);
@@ -403,77 +400,54 @@ class BlockBuilder {
     }
   }
 
-  void EnterSpan(MD_SPANTYPE type, void* detail) {
-    BeginInline();
+  // The marker of a span, which is shown on both sides of its text, and the number of open spans of this kind.
+  struct SpanMarker {
+    std::string_view text;
+    int BlockBuilder::*depth = nullptr;
+    bool is_always_shown = true;  // false: only without styles
+  };
+  static SpanMarker MarkerOf(MD_SPANTYPE type) {
     switch (type) {
       case MD_SPAN_EM:
-        ++emphasis_depth_;
-        GenerateUnstyled("*");
-        break;
+        return {"*", &BlockBuilder::emphasis_depth_, false};
       case MD_SPAN_STRONG:
-        ++strong_depth_;
-        GenerateUnstyled("**");
-        break;
-      case MD_SPAN_DEL:
-        // Always with its markers: where a terminal cannot strike through, the text would say the opposite.
-        ++strike_depth_;
-        Generate("~~");
-        break;
+        return {"**", &BlockBuilder::strong_depth_, false};
       case MD_SPAN_CODE:
-        ++code_depth_;
-        GenerateUnstyled("`");
-        break;
-      case MD_SPAN_A:
-        BeginLink(AttributeText(static_cast<MD_SPAN_A_DETAIL*>(detail)->href));
-        break;
-      case MD_SPAN_IMG:
-        Generate("[image: ");
-        BeginLink(AttributeText(static_cast<MD_SPAN_IMG_DETAIL*>(detail)->src));
-        break;
+        return {"`", &BlockBuilder::code_depth_, false};
+      case MD_SPAN_DEL:
+        // Always shown: where a terminal cannot strike through, the text would say the opposite.
+        return {"~~", &BlockBuilder::strike_depth_};
       case MD_SPAN_LATEXMATH:
-        Generate("$");
-        break;
+        return {"$"};
       case MD_SPAN_LATEXMATH_DISPLAY:
-        Generate("$$");
-        break;
+        return {"$$"};
       default:
-        break;
+        return {""};
     }
   }
 
-  void LeaveSpan(MD_SPANTYPE type) {
-    switch (type) {
-      case MD_SPAN_EM:
-        GenerateUnstyled("*");
-        --emphasis_depth_;
-        break;
-      case MD_SPAN_STRONG:
-        GenerateUnstyled("**");
-        --strong_depth_;
-        break;
-      case MD_SPAN_DEL:
-        Generate("~~");
-        --strike_depth_;
-        break;
-      case MD_SPAN_CODE:
-        GenerateUnstyled("`");
-        --code_depth_;
-        break;
-      case MD_SPAN_A:
-        EndLink("");
-        break;
-      case MD_SPAN_IMG:
-        EndLink("]");
-        break;
-      case MD_SPAN_LATEXMATH:
-        Generate("$");
-        break;
-      case MD_SPAN_LATEXMATH_DISPLAY:
-        Generate("$$");
-        break;
-      default:
-        break;
+  void EnterSpan(MD_SPANTYPE type, void* detail) {
+    BeginInline();
+    if (type == MD_SPAN_A) return BeginLink(AttributeText(static_cast<MD_SPAN_A_DETAIL*>(detail)->href));
+    if (type == MD_SPAN_IMG) {
+      Generate("[image: ");
+      return BeginLink(AttributeText(static_cast<MD_SPAN_IMG_DETAIL*>(detail)->src));
     }
+    const SpanMarker marker = MarkerOf(type);
+    if (marker.depth != nullptr) ++(this->*marker.depth);
+    GenerateMarker(marker);
+  }
+
+  void LeaveSpan(MD_SPANTYPE type) {
+    if (type == MD_SPAN_A) return EndLink("");
+    if (type == MD_SPAN_IMG) return EndLink("]");
+    const SpanMarker marker = MarkerOf(type);
+    GenerateMarker(marker);
+    if (marker.depth != nullptr) --(this->*marker.depth);
+  }
+
+  void GenerateMarker(const SpanMarker& marker) {
+    if (marker.is_always_shown || !options_.has_styles) Generate(marker.text);
   }
 
   void BeginLink(std::string url) {
