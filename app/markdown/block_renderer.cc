@@ -128,33 +128,41 @@ class BlockBuilder {
 
   void Generate(std::string_view text) { inline_.AddGenerated(text, last_end_, Style()); }
 
+  // Containers beyond half of the width are not indented, but all markers are shown.
+  bool Fits(const Container& container, int columns) const {
+    return columns + container.columns <= options_.columns / 2;
+  }
+
+  // Returns the columns of the next BeginRow.
   int PrefixColumns() const {
     int columns = std::min(position_.indent, options_.columns / 2);
+    int marker_columns = 0;  // of markers beyond half of the width
     for (const Container& container : containers_) {
-      if (columns + container.columns > options_.columns / 2) break;
-      columns += container.columns;
+      if (Fits(container, columns)) {
+        columns += container.columns;
+      } else if (!container.marker.empty()) {
+        marker_columns += container.columns;
+      }
     }
-    return columns;
+    return columns + marker_columns;
   }
   int TextColumns() const { return std::max(kMinTextColumns, options_.columns - PrefixColumns()); }
 
-  // Returns a row with the markers and indents of the containers.
+  // Returns a row with the markers and indents of the containers. The markers do not appear again.
   Row BeginRow() {
     Row row;
     int columns = std::min(position_.indent, options_.columns / 2);
     row.Add(SafeText(std::string(static_cast<size_t>(columns), ' ')), {});
     for (Container& container : containers_) {
-      const bool fits = columns + container.columns <= options_.columns / 2;
-      if (container.is_quote) {
-        if (fits) row.Add(SafeText("│ "), options_.has_styles ? kDimStyle : TextStyle());
-      } else if (!container.marker.empty()) {
-        row.Add(SafeText(container.marker), {});
-        container.marker.clear();
+      const bool fits = Fits(container, columns);
+      if (!container.marker.empty()) {
+        row.Add(SafeText(std::exchange(container.marker, {})), {});
+      } else if (fits && container.is_quote) {
+        row.Add(SafeText("│ "), options_.DimStyle());
       } else if (fits) {
         row.Add(SafeText(std::string(static_cast<size_t>(container.columns), ' ')), {});
       }
-      if (!fits) break;
-      columns += container.columns;
+      if (fits) columns += container.columns;
     }
     return row;
   }
@@ -224,8 +232,8 @@ class BlockBuilder {
         const auto* item = static_cast<MD_BLOCK_LI_DETAIL*>(detail);
         List& list = lists_.back();
         std::string marker = list.is_ordered ? std::to_string(list.number++) + list.delimiter + " " : "• ";
-        const int columns = MaxTextColumns(marker);
         if (item->is_task != 0) marker += item->task_mark == ' ' ? "[ ] " : "[x] ";
+        const int columns = MaxTextColumns(marker);
         containers_.push_back({false, columns, std::move(marker)});
         needs_gap_ = false;
         break;
@@ -236,7 +244,7 @@ class BlockBuilder {
           std::string rule;
           for (int i = std::min(kMaxRuleColumns, TextColumns()); i > 0; --i) rule += "─";
           Row row = BeginRow();
-          row.Add(SafeText(rule), options_.has_styles ? kDimStyle : TextStyle());
+          row.Add(SafeText(rule), options_.DimStyle());
           AddRow(std::move(row));
         }
         break;

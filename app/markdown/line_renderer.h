@@ -15,6 +15,8 @@ struct RenderOptions {
   int screen_columns = 80;
   bool has_styles = true;  // false: bold text, headings and code keep their markers instead
   bool has_links = false;  // the terminal shows hyperlinks
+
+  TextStyle DimStyle() const { return has_styles ? kDimStyle : TextStyle(); }
 };
 
 // Returns the rows of a line of code, which is one row, without the line feed: highlighted or, if the line is long,

@@ -24,7 +24,6 @@ SafeText Row::Text() const {
 }
 
 int RowHeight(const Row& row, int columns) {
-  if (!row.is_code) return 1;
   const SafeText safe = row.Text();
   const std::string_view text = safe.view();
   int height = 1;

@@ -33,8 +33,7 @@ struct Row {
   static constexpr size_t kNoSource = static_cast<size_t>(-1);
 
   std::vector<RowSpan> spans;
-  // Code: may be wider than the screen; the terminal wraps it.
-  bool is_code = false;
+  bool is_code = false;  // neither wrapped nor trimmed
   // False for a part of a long line of code that the next row continues on the same line.
   bool ends_line = true;
   // Where the row begins in the source of its block, or kNoSource.
@@ -49,7 +48,7 @@ struct Row {
   SafeText Text() const;
 };
 
-// Returns the number of screen rows that `row` needs on a screen with this many columns.
+// Returns the number of screen rows that `row` needs on a screen with this many columns, where the terminal wraps it.
 int RowHeight(const Row& row, int columns);
 // Returns true if terminals may disagree about the width of `text`.
 bool HasAmbiguousWidth(std::string_view text);

@@ -1,6 +1,7 @@
 // Golden screens of the common constructs of Markdown, and the styles of their text.
 #include <gtest/gtest.h>
 
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,27 @@ TEST(MarkdownScreenTest, TasksShowTheirState) {
 TEST(MarkdownScreenTest, ItemsContinueAfterACodeBlockWithoutIndent) {
   EXPECT_EQ(Render("1. Install:\n   ```sh\n   apt install x\n     --yes\n   ```\n   Then:\n\n   - a\n2. Run\n"),
             "1. Install:\n```sh\napt install x\n  --yes\n```\n   Then:\n   • a\n2. Run\n");
+}
+
+TEST(MarkdownScreenTest, RowsOfListsAndQuotesFitTheScreen) {
+  const std::string words = "some words that are wrapped several times because there are so many of them";
+  std::string nested;
+  std::string quotes;
+  for (int level = 0; level < 12; ++level) {
+    nested += std::string(2 * static_cast<size_t>(level), ' ') + (level % 3 == 2 ? "- [x] " : "- ") + words + "\n";
+    quotes += "> ";
+  }
+  for (const std::string& text : {"- [ ] " + words, nested, quotes + words, std::string(60, ' ') + "- " + words}) {
+    for (const int num_columns : {20, 40, 80}) {
+      std::istringstream rows(Render(text, num_columns));
+      for (std::string row; std::getline(rows, row);) EXPECT_LT(MaxTextColumns(row), num_columns) << row;
+    }
+  }
+}
+
+TEST(MarkdownScreenTest, DeepListsShowAllMarkers) {
+  EXPECT_EQ(Render("- 1\n  - 2\n    - 3\n      - 4\n        - 5\n          - 6\n", 16),
+            "• 1\n  • 2\n    • 3\n      • 4\n      • 5\n      • 6\n");
 }
 
 TEST(MarkdownScreenTest, QuotesHaveBars) {
