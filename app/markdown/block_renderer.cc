@@ -256,12 +256,17 @@ class BlockBuilder {
       case MD_BLOCK_CODE: {
         const auto* code = static_cast<MD_BLOCK_CODE_DETAIL*>(detail);
         Gap();
+        if (HasMarker()) {
+          // Code is not indented, so the markers have a row of their own.
+          if (!IsDropped()) AddRow(BeginRow());
+          ForgetMarkers();
+        }
         in_code_ = true;
         code_info_ = AttributeText(code->info);
         code_fence_ = std::string(code->fence_char == 0 ? 0 : 3, code->fence_char);
         code_lines_.assign(1, {});
         code_lines_[0].is_dropped = IsDropped();
-        if (!code_fence_.empty() && !IsDropped()) AddFence(code_fence_ + code_info_);
+        if (!code_fence_.empty() && !IsDropped()) AddRow(RenderFence(code_fence_ + code_info_, options_));
         break;
       }
       case MD_BLOCK_TABLE:
@@ -346,14 +351,6 @@ class BlockBuilder {
     }
   }
 
-  void AddFence(const std::string& text) {
-    Row row;
-    row.Add(SafeText(text), options_.has_styles ? kDimStyle : TextStyle());
-    row.is_code = true;
-    AddRow(std::move(row));
-    ForgetMarkers();
-  }
-
   void LeaveCode() {
     in_code_ = false;
     // The last line feed ends the last line.
@@ -366,7 +363,7 @@ class BlockBuilder {
       row.source = line.source;
       AddRow(std::move(row));
     }
-    if (!code_fence_.empty() && !IsDropped()) AddFence(code_fence_);
+    if (!code_fence_.empty() && !IsDropped()) AddRow(RenderFence(code_fence_, options_));
   }
 
   // Returns the source of the first text of a row of a table, or kNoSource.

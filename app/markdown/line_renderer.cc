@@ -46,6 +46,13 @@ Row RenderCodeLine(std::string_view line, const CodeLanguage* language, CodeStat
   return row;
 }
 
+Row RenderFence(std::string_view line, const RenderOptions& options) {
+  Row row;
+  row.is_code = true;
+  row.Add(SafeText(line), options.DimStyle());
+  return row;
+}
+
 std::vector<Row> RenderPlainText(std::string_view text, size_t start, const RenderOptions& options) {
   if (text.ends_with('\n')) text.remove_suffix(1);
   InlineText plain;

@@ -19,10 +19,12 @@ struct RenderOptions {
   TextStyle DimStyle() const { return has_styles ? kDimStyle : TextStyle(); }
 };
 
-// Returns the rows of a line of code, which is one row, without the line feed: highlighted or, if the line is long,
-// plain.
+// Returns the row of a line of code without its line feed. Lines of more than kMaxHighlightedLineBytes are plain.
 Row RenderCodeLine(std::string_view line, const CodeLanguage* language, CodeState& state, const RenderOptions& options);
 inline constexpr size_t kMaxHighlightedLineBytes = 1000;
+
+// Returns the row of the first or last line of fenced code, such as "```python".
+Row RenderFence(std::string_view line, const RenderOptions& options);
 
 // Returns the rows of text that is not interpreted, wrapped to the width.
 std::vector<Row> RenderPlainText(std::string_view text, size_t start, const RenderOptions& options);

@@ -19,9 +19,10 @@ constexpr size_t kMaxTableColumns = 64;
 // Links of one text are numbered, and each block gets this many numbers.
 constexpr int64_t kMaxLinksPerBlock = 4096;
 
-std::string_view WithoutBlanksAround(std::string_view line) {
-  const size_t begin = std::min(line.find_first_not_of(" \t"), line.size());
-  return line.substr(begin, line.find_last_not_of(" \t") + 1 - begin);
+// Returns true if code begins in this line, after list markers.
+bool IsItemWithFence(std::string_view line) {
+  const ItemText item = TextAfterMarkers(line);
+  return item.column > 0 && ParseFence(item.text);
 }
 
 // Returns true if the line ends any paragraph, quote or table, and any item unless it is indented.
@@ -91,18 +92,18 @@ void MarkdownRenderer::TakeByte(char c) {
     return;
   }
   // White space at the beginning of a line counts up to a limit, except in code.
-  const bool is_code = mode_ == Mode::kFence || mode_ == Mode::kIndented || mode_ == Mode::kMath;
-  if (!is_code && !line_has_text_ && line_.size() >= kMaxFenceBytes && (c == ' ' || c == '\t')) return;
+  if (!IsCode() && !line_has_text_ && line_.size() >= kMaxFenceBytes && (c == ' ' || c == '\t')) return;
   line_ += c;
   if (!line_has_text_ && c != ' ' && c != '\t') {
     line_has_text_ = true;
     if (mode_ == Mode::kIndented) TakeIndent();
   }
-  if (mode_ == Mode::kFence || mode_ == Mode::kIndented || mode_ == Mode::kMath) {  // TakeIndent may end the code
+  if (IsCode()) {  // TakeIndent may end the code
     TakeCodeByte();
   } else if (line_has_text_ && line_.size() >= kOpenLineBytes) {
     // These lines are classified as a whole.
-    const bool waits = line_.size() < kMaxFenceBytes && (MayBecomeFence(line_) || TableColumns(line_) > 0);
+    const bool waits =
+        line_.size() < kMaxFenceBytes && (MayBecomeFence(TextAfterMarkers(line_).text) || TableColumns(line_) > 0);
     if (!waits) OpenLine();
   }
 }
@@ -164,7 +165,7 @@ bool MarkdownRenderer::BeginsBlock(std::string_view line) const {
   const std::optional<ListMarker> marker = ParseListMarker(line);
   switch (block_.kind) {
     case Kind::kItem:
-      if (ParseFence(line)) return true;
+      if (ParseFence(line) || IsItemWithFence(line)) return true;
       if (IndentColumns(line) >= block_.content_column) return false;
       return marker || block_.has_blank_line || InterruptsText(line);
     case Kind::kQuote:
@@ -231,15 +232,11 @@ void MarkdownRenderer::OpenLine() {
 // `line` may be the second line of a table, after the last line of the block. Finishes the lines before it, because
 // md4c reads a table only at the beginning of a paragraph. Returns false if it is not a table.
 bool MarkdownRenderer::SplitBeforeTable(std::string_view line) {
-  const std::string_view head = std::string_view(block_.source).substr(block_.last_line);
-  if (head.find('|') == std::string_view::npos || block_.position.start > block_.last_line) return false;
-  const std::string head_line(head);
+  const std::string head_line = block_.source.substr(block_.last_line);
+  if (head_line.find('|') == std::string::npos || block_.position.start > block_.last_line) return false;
   if (block_.num_lines > 1) {
     // Only a line with as many cells as the delimiter row is a header.
-    std::string_view cells = WithoutBlanksAround(std::string_view(head).substr(0, head.find('\n')));
-    if (cells.starts_with('|')) cells.remove_prefix(1);
-    if (cells.ends_with('|')) cells.remove_suffix(1);
-    if (1 + static_cast<size_t>(std::count(cells.begin(), cells.end(), '|')) != TableColumns(line)) return false;
+    if (CountCells(std::string_view(head_line).substr(0, head_line.find('\n'))) != TableColumns(line)) return false;
     block_.source.resize(block_.last_line);
     const Block table = NewBlock(head_line);
     FinishBlock();
@@ -267,6 +264,14 @@ void MarkdownRenderer::StartBlock(std::string_view line) {
   }
   if (indent >= 4 && !in_item && !ParseListMarker(line)) {
     StartCode(Mode::kIndented, line);
+    return;
+  }
+  if (IsItemWithFence(line)) {
+    // Code is not indented, so the markers have a row of their own.
+    const ItemText item = TextAfterMarkers(line);
+    StartBlock(line.substr(0, line.size() - item.text.size()));
+    FinishBlock();
+    StartCode(Mode::kFence, std::string(static_cast<size_t>(item.column), ' ') + std::string(item.text));
     return;
   }
   block_ = NewBlock(line);
@@ -372,10 +377,7 @@ void MarkdownRenderer::StartCode(Mode mode, std::string_view line) {
     fence_ = *ParseFence(line);
     language_ = FindCodeLanguage(fence_.info);
     fence_.info = {};
-    Row row;
-    row.is_code = true;
-    row.Add(SafeText(WithoutBlanksAround(line)), options_.has_styles ? kDimStyle : TextStyle());
-    Add(std::move(row));
+    Add(RenderFence(Trimmed(line), options_));
     return;
   }
   fence_ = CodeFence{' ', 0, mode == Mode::kMath ? 0 : 4, {}};
@@ -464,10 +466,7 @@ void MarkdownRenderer::EndCodeLine() {
     return;
   }
   if (mode_ == Mode::kFence && ClosesFence(line, fence_)) {
-    Row row;
-    row.is_code = true;
-    row.Add(SafeText(WithoutBlanksAround(line)), options_.has_styles ? kDimStyle : TextStyle());
-    Add(std::move(row));
+    Add(RenderFence(Trimmed(line), options_));
     mode_ = Mode::kNone;
     return;
   }
@@ -491,7 +490,7 @@ std::vector<Row> MarkdownRenderer::Tail() const {
   std::vector<Row> rows;
   if (is_fragment_) return rows;
   if (mode_ == Mode::kPlain) return RenderPlainText(block_.source, 0, options_);
-  if (mode_ == Mode::kFence || mode_ == Mode::kMath || mode_ == Mode::kIndented) {
+  if (IsCode()) {
     if (!line_has_text_) return rows;
     CodeState state = code_state_;
     Row row = CodeRow(line_, state);
@@ -511,20 +510,20 @@ std::vector<Row> MarkdownRenderer::Tail() const {
     return Render(block).rows;
   }
   if (mode_ == Mode::kBlock) rows = Render(block_).rows;
-  const Block block = NewBlock(line_);
+  Block next = NewBlock(line_);
   const bool has_blank = mode_ == Mode::kBlock ? block_.has_blank_line : blank_before_;
-  const bool is_next_item = block.list != ListKind::kNone && block.list == last_list_;
+  const bool is_next_item = next.list != ListKind::kNone && next.list == last_list_;
   if (has_blank && (!is_first_row_ || !rows.empty()) && !is_next_item) rows.emplace_back();
-  if (MayBecomeFence(line_) || !MathBlockEnd(line_).empty()) {
-    Row row;
-    row.is_code = true;
-    row.Add(SafeText(WithoutBlanksAround(line_)), options_.has_styles ? kDimStyle : TextStyle());
-    rows.push_back(std::move(row));
-    return rows;
+  const std::string_view item_text = TextAfterMarkers(line_).text;
+  const bool is_fence = MayBecomeFence(item_text);
+  const std::string_view code = is_fence ? item_text : MathBlockEnd(line_).empty() ? std::string_view() : line_;
+  // Everything before the code: the markers of its item, if any.
+  const std::string_view source = std::string_view(line_).substr(0, line_.size() - code.size());
+  if (!IsBlankLine(source)) {
+    next.source = StripIndent(source, next.strip);
+    for (Row& row : Render(next).rows) rows.push_back(std::move(row));
   }
-  Block next = block;
-  next.source = StripIndent(line_, block.strip);
-  for (Row& row : Render(next).rows) rows.push_back(std::move(row));
+  if (!code.empty()) rows.push_back(RenderFence(Trimmed(code), options_));
   return rows;
 }
 

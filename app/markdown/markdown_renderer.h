@@ -1,7 +1,7 @@
 // MarkdownRenderer: renders Markdown that arrives in pieces. It gives out two kinds of rows: finished rows, once, and
 // the tail, the rows of the block that may still change. Owned by a display; main thread.
 //
-// Invariant 1: The finished rows after Finish() do not depend on how the text was cut into pieces.
+// Invariant 1: The text of the finished rows after Finish() does not depend on how the text was cut into pieces.
 // Invariant 2: Every character of the source is in exactly one row, except markers that the rows show in another way.
 //
 // A block is finished when a line begins another one. A block whose rows would not fit on the screen is finished row by
@@ -38,7 +38,7 @@ class MarkdownRenderer {
   // Returns the rows of the unfinished text, which may be a few more than the limit.
   std::vector<Row> Tail() const;
 
-  // The screen has another size. Finished rows stay as they are.
+  // Sets the size of the screen. Finished rows do not change.
   void Resize(int columns, int screen_columns, int max_tail_rows);
 
  private:
@@ -67,6 +67,7 @@ class MarkdownRenderer {
     size_t head_bytes = 0;  // of a table: its first two lines
   };
 
+  bool IsCode() const { return mode_ == Mode::kFence || mode_ == Mode::kIndented || mode_ == Mode::kMath; }
   void TakeByte(char c);
   void EndLine();
   void OpenLine();

@@ -1,17 +1,12 @@
 #include "app/markdown/source_line.h"
 
 #include <algorithm>
+#include <array>
 
 namespace vllm::app {
 namespace {
 
 constexpr std::string_view kBlanks = " \t\r";
-
-std::string_view Trimmed(std::string_view line) {
-  const size_t begin = line.find_first_not_of(kBlanks);
-  if (begin == std::string_view::npos) return {};
-  return line.substr(begin, line.find_last_not_of(kBlanks) + 1 - begin);
-}
 
 bool ConsistsOf(std::string_view text, std::string_view characters) {
   return text.find_first_not_of(characters) == std::string_view::npos;
@@ -20,6 +15,12 @@ bool ConsistsOf(std::string_view text, std::string_view characters) {
 }  // namespace
 
 bool IsBlankLine(std::string_view line) { return ConsistsOf(line, kBlanks); }
+
+std::string_view Trimmed(std::string_view line) {
+  const size_t begin = line.find_first_not_of(kBlanks);
+  if (begin == std::string_view::npos) return {};
+  return line.substr(begin, line.find_last_not_of(kBlanks) + 1 - begin);
+}
 
 int IndentColumns(std::string_view line) {
   int columns = 0;
@@ -92,7 +93,17 @@ std::optional<ListMarker> ParseListMarker(std::string_view line) {
   // More than four columns of white space are one, followed by indented code.
   marker.content_column =
       IndentColumns(line) + static_cast<int>(end - begin) + (marker.is_empty || spaces > 4 ? 1 : spaces);
+  marker.text_begin = std::min(line.find_first_not_of(kBlanks, end), line.size());
   return marker;
+}
+
+ItemText TextAfterMarkers(std::string_view line) {
+  ItemText item{line, 0};
+  while (const std::optional<ListMarker> marker = ParseListMarker(item.text)) {
+    item.text.remove_prefix(marker->text_begin);
+    item.column += marker->content_column;
+  }
+  return item;
 }
 
 bool IsThematicBreak(std::string_view line) {
@@ -100,9 +111,8 @@ bool IsThematicBreak(std::string_view line) {
   if (text.size() < 3 || IndentColumns(line) > 3) return false;
   const char c = text[0];
   if (c != '-' && c != '*' && c != '_') return false;
-  return std::count(text.begin(), text.end(), c) >= 3 && ConsistsOf(text, std::string_view(&c, 1) == "-"   ? "- \t"
-                                                                          : std::string_view(&c, 1) == "*" ? "* \t"
-                                                                                                           : "_ \t");
+  const std::array<char, 3> allowed = {c, ' ', '\t'};
+  return std::count(text.begin(), text.end(), c) >= 3 && ConsistsOf(text, {allowed.data(), allowed.size()});
 }
 
 bool IsSetextUnderline(std::string_view line) {
@@ -119,15 +129,20 @@ bool IsAtxHeading(std::string_view line) {
 
 bool IsQuote(std::string_view line) { return IndentColumns(line) <= 3 && Trimmed(line).starts_with('>'); }
 
-size_t TableColumns(std::string_view line) {
+size_t CountCells(std::string_view line) {
   std::string_view text = Trimmed(line);
-  if (!ConsistsOf(text, "|-: \t") || text.find("-") == std::string_view::npos ||
-      text.find('|') == std::string_view::npos) {
-    return 0;
-  }
   if (text.starts_with('|')) text.remove_prefix(1);
   if (text.ends_with('|')) text.remove_suffix(1);
   return 1 + static_cast<size_t>(std::count(text.begin(), text.end(), '|'));
+}
+
+size_t TableColumns(std::string_view line) {
+  const std::string_view text = Trimmed(line);
+  if (!ConsistsOf(text, "|-: \t") || text.find('-') == std::string_view::npos ||
+      text.find('|') == std::string_view::npos) {
+    return 0;
+  }
+  return CountCells(line);
 }
 
 std::string_view MathBlockEnd(std::string_view line) {

@@ -1,5 +1,5 @@
-// What a line of Markdown source can begin or end, seen alone. The rules are those of CommonMark 0.30 and of GitHub's
-// tables, as far as they decide where a block ends. Pure functions; any thread.
+// Parses one line of Markdown source: decides which blocks it can begin or end. The rules are those of CommonMark 0.30
+// and of GitHub's tables, as far as they decide where a block ends. Pure functions; any thread.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,8 @@
 namespace vllm::app {
 
 bool IsBlankLine(std::string_view line);
+// Returns `line` without white space at its ends.
+std::string_view Trimmed(std::string_view line);
 // Returns the columns of white space at the beginning of `line`; a tab ends at a multiple of four.
 int IndentColumns(std::string_view line);
 // Returns `line` without white space of up to `columns` columns at its beginning.
@@ -29,21 +31,31 @@ bool MayBecomeFence(std::string_view line);
 
 struct ListMarker {
   int content_column;  // where the item's text begins
+  size_t text_begin;   // the same as an offset, after all white space
   bool is_ordered;
   bool is_empty;       // no text follows
   bool can_interrupt;  // a paragraph may end before this item
 };
 std::optional<ListMarker> ParseListMarker(std::string_view line);
 
+// The rest of a line after its list markers, if it has any.
+struct ItemText {
+  std::string_view text;
+  int column;
+};
+ItemText TextAfterMarkers(std::string_view line);
+
 bool IsThematicBreak(std::string_view line);
 bool IsSetextUnderline(std::string_view line);
 bool IsAtxHeading(std::string_view line);
 bool IsQuote(std::string_view line);
+// Returns the number of cells of a row of a table, such as "| a | b |", whose outer bars may be missing.
+size_t CountCells(std::string_view line);
 // Returns the number of columns if the line is the second line of a table, such as "|---|:-:|", else 0.
 size_t TableColumns(std::string_view line);
 
-// What ends a block of mathematics that begins in this line and does not end there: "$$" or "\]". Empty: it is no such
-// line.
+// If a block of mathematics begins in this line and does not end there, returns the text that ends it: "$$" or "\]".
+// Otherwise returns an empty text.
 std::string_view MathBlockEnd(std::string_view line);
 
 }  // namespace vllm::app

@@ -62,6 +62,12 @@ TEST(MarkdownScreenTest, ItemsContinueAfterACodeBlockWithoutIndent) {
             "1. Install:\n```sh\napt install x\n  --yes\n```\n   Then:\n   • a\n2. Run\n");
 }
 
+TEST(MarkdownScreenTest, CodeThatBeginsAnItemFollowsItsMarker) {
+  EXPECT_EQ(Render("1. ```sh\n   ls\n     -l\n   ```\n   Then:\n2. - ~~~\n     x\n     ~~~\n3. end\n"),
+            "1.\n```sh\nls\n  -l\n```\n   Then:\n2. •\n~~~\nx\n~~~\n3. end\n");
+  EXPECT_EQ(Render("> - ```\n>   x\n>   ```\n"), "│ •\n```\nx\n```\n");
+}
+
 TEST(MarkdownScreenTest, RowsOfListsAndQuotesFitTheScreen) {
   const std::string words = "some words that are wrapped several times because there are so many of them";
   std::string nested;
