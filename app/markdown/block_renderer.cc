@@ -481,8 +481,25 @@ class BlockBuilder {
     Generate("(" + target + ")");
   }
 
-  void Text(MD_TEXTTYPE type, std::string_view text) {
-    const std::optional<size_t> source = SourceOf(text.data());
+  // Returns a part of source_ without the characters that EscapeForMarkdown added. md4c removes a backslash that
+  // escapes, but not one in code.
+  std::string WithoutAdded(std::string_view text) const {
+    const auto begin = static_cast<size_t>(text.data() - source_.data());
+    auto next = std::lower_bound(added_.begin(), added_.end(), begin);
+    std::string original;
+    for (size_t i = 0; i < text.size(); ++i) {
+      if (next != added_.end() && *next == begin + i) {
+        ++next;
+      } else {
+        original += text[i];
+      }
+    }
+    return original;
+  }
+
+  void Text(MD_TEXTTYPE type, std::string_view md4c_text) {
+    const std::optional<size_t> source = SourceOf(md4c_text.data());
+    const std::string text = source ? WithoutAdded(md4c_text) : std::string(md4c_text);
     if (in_code_) {
       AddCode(text, source);
     } else {

@@ -134,6 +134,13 @@ TEST(MarkdownScreenTest, MathematicsStaysSource) {
   EXPECT_EQ(Render("$$\na_1 * b_1 * c\n$$\ntext\n\\[\n  x^2\n\\]\n"), "$$\na_1 * b_1 * c\n$$\ntext\n\\[\n  x^2\n\\]\n");
 }
 
+TEST(MarkdownScreenTest, CodeInAQuoteOrAnItemIsUnchanged) {
+  EXPECT_EQ(Render("> ~~~\n> \\(a*b\\) [1]: x\n> ~~~\n"), "~~~\n\\(a*b\\) [1]: x\n~~~\n");
+  EXPECT_EQ(Render("- item\n\n      \\[a_b\\]\n      [1]: x\n"), "• item\n\n\\[a_b\\]\n[1]: x\n");
+}
+
+TEST(MarkdownScreenTest, DashesThatBeginNoTableStaySource) { EXPECT_EQ(Render("a\nb\n-|-\n"), "a\nb\n-|-\n"); }
+
 TEST(MarkdownScreenTest, UnknownConstructsStaySource) {
   EXPECT_EQ(Render("<b>bold</b> <script>x</script>\n\n[1]: https://example.com\n\n[^1]: note\n\n:::warning", 60),
             "<b>bold</b> <script>x</script>\n\n[1]: https://example.com\n\n[^1]: note\n\n:::warning\n");
