@@ -396,8 +396,7 @@ class BlockBuilder {
     }
     if (!has_header || first > 0) ForgetMarkers();
     table_.rows.erase(table_.rows.begin(), table_.rows.begin() + static_cast<std::ptrdiff_t>(first));
-    for (Row& table_row : LayOutTable(table_, result_.table_widths, columns, has_header,
-                                      options_.has_styles ? kDimStyle : TextStyle())) {
+    for (Row& table_row : LayOutTable(table_, result_.table_widths, columns, has_header, options_.has_styles)) {
       Row row = BeginRow();
       row.source = table_row.source;
       for (RowSpan& span : table_row.spans) row.Add(std::move(span.text), span.style, std::move(span.link));

@@ -76,7 +76,8 @@ void AppendRule(const ColumnWidths& widths, const TextStyle& rule_style, std::ve
   rows.push_back(std::move(row));
 }
 
-void AppendListRow(const Table& table, const TableRow& cells, int columns, std::vector<Row>& rows) {
+void AppendListRow(const Table& table, const TableRow& cells, int columns, const TextStyle& name_style,
+                   std::vector<Row>& rows) {
   for (size_t i = 0; i < cells.cells.size(); ++i) {
     const InlineText& cell = cells.cells[i];
     if (cell.empty()) continue;
@@ -91,9 +92,9 @@ void AppendListRow(const Table& table, const TableRow& cells, int columns, std::
     const bool name_fits = name_columns <= columns / 2;
     Row first;
     if (name_fits) {
-      first.Add(SafeText(name), TextStyle{.bold = true});
+      first.Add(SafeText(name), name_style);
     } else {
-      line.AddGenerated(name, 0, TextStyle{.bold = true});
+      line.AddGenerated(name, 0, name_style);
       line.Wrap(columns, [&](size_t begin, size_t end) {
         Row row;
         line.AppendTo(row, begin, end);
@@ -145,7 +146,7 @@ ColumnWidths ChooseColumnWidths(const Table& table, int columns) {
 }
 
 std::vector<Row> LayOutTable(const Table& table, const ColumnWidths& widths, int columns, bool has_header,
-                             const TextStyle& rule_style) {
+                             bool has_styles) {
   std::vector<Row> rows;
   if (widths.empty()) {
     if (has_header && table.rows.empty()) {
@@ -161,10 +162,11 @@ std::vector<Row> LayOutTable(const Table& table, const ColumnWidths& widths, int
     for (const TableRow& row : table.rows) {
       if (needs_gap) rows.emplace_back();
       needs_gap = true;
-      AppendListRow(table, row, columns, rows);
+      AppendListRow(table, row, columns, {.bold = has_styles}, rows);
     }
     return rows;
   }
+  const TextStyle rule_style = has_styles ? kDimStyle : TextStyle();
   if (has_header) {
     AppendGridRow(table.header, table.alignments, widths, rule_style, rows);
     AppendRule(widths, rule_style, rows);

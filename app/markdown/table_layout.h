@@ -29,8 +29,8 @@ using ColumnWidths = std::vector<int>;
 ColumnWidths ChooseColumnWidths(const Table& table, int columns);
 
 // Returns the screen rows of the header, if `has_header`, and of the other rows. In a list, the names come from the
-// header. `rule_style` is the style of the lines between cells.
+// header. If `has_styles`, the lines between cells are dim and the names in a list are bold.
 std::vector<Row> LayOutTable(const Table& table, const ColumnWidths& widths, int columns, bool has_header,
-                             const TextStyle& rule_style);
+                             bool has_styles);
 
 }  // namespace vllm::app

@@ -115,6 +115,15 @@ TEST(MarkdownScreenTest, VeryNarrowTablesAreLists) {
             "Key: a long key\nDescription:\n  some words here\nMore: end\n\nKey: b\nDescription:\n  c\nMore: d\n");
 }
 
+TEST(MarkdownScreenTest, WithoutStylesTheNamesOfAListHaveNoStyle) {
+  const ScreenSize size{24, 24};
+  const std::string text = "| Key | Description | More |\n|---|---|---|\n| a long key | some words here | end |\n";
+  const RenderOptions options = OptionsFor(size, false);
+  const std::vector<Row> rows = RenderWhole(text, size, options);
+  FrameWriter writer(size.num_rows, size.num_columns);
+  EXPECT_EQ(writer.Draw(rows, {}).view(), TextOf(rows));
+}
+
 TEST(MarkdownScreenTest, CodeIsNeitherWrappedNorIndentedNorPadded) {
   const std::string line = "  int x = 1;\t// a comment that is longer than the row of this screen ";
   const ScreenSize size{24, 40};
