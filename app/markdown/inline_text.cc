@@ -200,15 +200,4 @@ int InlineText::MaxLineColumns() const {
   return widest;
 }
 
-int InlineText::MaxWordColumns() const {
-  int widest = 0;
-  size_t begin = 0;
-  while (begin <= size()) {
-    const size_t end = std::min(view().find_first_of(" \n", begin), size());
-    widest = std::max(widest, MaxTextColumns(view().substr(begin, end - begin)));
-    begin = end + 1;
-  }
-  return widest;
-}
-
 }  // namespace vllm::app

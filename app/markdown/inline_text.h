@@ -35,9 +35,8 @@ class InlineText {
   // Appends the text from `begin` to `end` to `row`. A row without a source gets the source of `begin`.
   void AppendTo(Row& row, size_t begin, size_t end) const;
 
-  // Returns the columns of the widest line and of the longest word.
+  // Returns the columns of the widest line.
   int MaxLineColumns() const;
-  int MaxWordColumns() const;
 
  private:
   // The style of the text from `begin` to the next mark.
