@@ -16,6 +16,8 @@
 #include "app/chats/chat_schema.h"
 #include "app/cli/xdg.h"
 #include "engine/config/escape.h"
+#include "tokenizer/unicode/ascii.h"
+#include "tokenizer/unicode/utf8.h"
 
 namespace vllm::app {
 namespace {
@@ -146,30 +148,13 @@ bool HasUnspacedScript(const std::string& text) {
   return false;
 }
 
-char LowerAscii(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
-
-// Ignores the case of ASCII letters. A query without them, such as Chinese text, is found at the speed of memmem.
-bool ContainsIgnoringCase(std::string_view text, const std::string& query) {
-  const auto is_letter = [](char c) { return LowerAscii(c) >= 'a' && LowerAscii(c) <= 'z'; };
-  if (std::none_of(query.begin(), query.end(), is_letter)) {
-    return memmem(text.data(), text.size(), query.data(), query.size()) != nullptr;
-  }
-  const auto equal = [](char a, char b) { return LowerAscii(a) == LowerAscii(b); };
-  return std::search(text.begin(), text.end(), query.begin(), query.end(), equal) != text.end();
-}
-
-// Returns up to 60 bytes on each side of the first occurrence of `query`, cut between characters.
-std::string SnippetAround(std::string_view text, const std::string& query) {
+// Returns the `size` bytes at `at` and up to 60 bytes on each side of them, cut between characters.
+std::string SnippetAround(std::string_view text, size_t at, size_t size) {
   constexpr size_t kRadius = 60;
-  const auto equal = [](char a, char b) { return LowerAscii(a) == LowerAscii(b); };
-  const auto found = std::search(text.begin(), text.end(), query.begin(), query.end(), equal);
-  const auto at = static_cast<size_t>(found - text.begin());
-  const auto is_inside = [&](size_t i) {
-    return i < text.size() && (static_cast<unsigned char>(text[i]) & 0xC0) == 0x80;
-  };
+  const auto is_inside = [&](size_t i) { return i < text.size() && tokenizer::IsUtf8Continuation(text[i]); };
   size_t begin = at > kRadius ? at - kRadius : 0;
   while (is_inside(begin)) ++begin;
-  size_t end = std::min(at + query.size() + kRadius, text.size());
+  size_t end = std::min(at + size + kRadius, text.size());
   while (is_inside(end)) ++end;
   return (begin > 0 ? "…" : "") + std::string(text.substr(begin, end - begin)) + (end < text.size() ? "…" : "");
 }
@@ -548,11 +533,12 @@ std::vector<SearchHit> ChatStore::SearchSubstring(const std::string& query, int6
                                     "WHERE messages.id = ?");
   while (static_cast<int64_t>(hits.size()) < limit && scan.Step()) {
     const std::string_view text = scan.Text(1);
-    if (!ContainsIgnoringCase(text, query)) continue;
+    const size_t found = tokenizer::FindIgnoringCase(text, query);
+    if (found == std::string_view::npos) continue;
     details.Bind(1, scan.Int(0));
     if (details.Step()) {
       hits.push_back({details.Int(0), scan.Int(0), std::string(details.Text(1)), RoleOf(details.Int(2)),
-                      SnippetAround(text, query)});
+                      SnippetAround(text, found, query.size())});
     }
     details.Reset();
   }

@@ -4,6 +4,8 @@
 #include <array>
 #include <string>
 
+#include "tokenizer/unicode/ascii.h"
+
 namespace vllm::app {
 
 struct CodeLanguage {
@@ -152,18 +154,10 @@ bool AnyWord(std::string_view list, F f) {
   return false;
 }
 
-std::string LowerAscii(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return lower;
-}
-
 bool IsKeyword(const CodeLanguage& language, std::string_view word) {
   constexpr size_t kMaxKeywordBytes = 32;
   if (word.size() > kMaxKeywordBytes) return false;
-  const std::string lower = language.ignores_case ? LowerAscii(word) : std::string(word);
+  const std::string lower = language.ignores_case ? tokenizer::LowerAscii(word) : std::string(word);
   return AnyWord(language.keywords, [&](std::string_view keyword, size_t) { return keyword == lower; });
 }
 
@@ -210,7 +204,7 @@ const CodeLanguage* FindCodeLanguage(std::string_view info) {
   info = info.substr(begin, info.find_first_of(" \t,{:", begin) - begin);
   constexpr size_t kMaxNameBytes = 20;
   if (info.empty() || info.size() > kMaxNameBytes) return nullptr;
-  const std::string name = LowerAscii(info);
+  const std::string name = tokenizer::LowerAscii(info);
   for (const CodeLanguage& language : kLanguages) {
     if (AnyWord(language.names, [&](std::string_view known, size_t) { return known == name; })) return &language;
   }

@@ -27,7 +27,7 @@ struct CodeToken {
   CodeTokenKind kind;
 };
 
-// What continues on the next line: 0 is nothing, 1 a block comment, and 2 + i the string of the i-th quote.
+// Says which token continues on the next line: 0: none, 1: a block comment, 2 + i: a string of the i-th kind of quote.
 using CodeState = uint8_t;
 
 // Returns the tokens of `line`, which cover it without gaps, and updates `state`. A null language gives one plain

@@ -3,23 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "tokenizer/unicode/ascii.h"
 #include "tokenizer/unicode/utf8.h"
 
 namespace vllm::app {
 namespace {
 
 constexpr size_t kMaxFilterBytes = 200;
-
-bool ContainsIgnoringCase(const std::string& text, const std::string& query) {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-  const auto equal = [&](char a, char b) { return lower(a) == lower(b); };
-  return std::search(text.begin(), text.end(), query.begin(), query.end(), equal) != text.end();
-}
-
-void RemoveLastCharacter(std::string& text) {
-  while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0xC0u) == 0x80) text.pop_back();
-  if (!text.empty()) text.pop_back();
-}
 
 }  // namespace
 
@@ -36,7 +26,7 @@ void ListPicker::Match() {
   matches_.clear();
   position_ = 0;
   for (size_t i = 0; i < rows_.size(); ++i) {
-    if (!ContainsIgnoringCase(rows_[i].text, filter_)) continue;
+    if (tokenizer::FindIgnoringCase(rows_[i].text, filter_) == std::string::npos) continue;
     if (rows_[i].id == anchor_) position_ = matches_.size();
     matches_.push_back(i);
   }
@@ -79,7 +69,7 @@ bool ListPicker::MoveBy(const Key& key) {
 
 bool ListPicker::EditFilter(const Key& key) {
   if (key.code == KeyCode::kBackspace) {
-    RemoveLastCharacter(filter_);
+    if (!filter_.empty()) filter_.resize(tokenizer::PreviousCodePoint(filter_, filter_.size()));
   } else if (key.code == KeyCode::kCharacter && key.character >= U' ' && filter_.size() < kMaxFilterBytes) {
     tokenizer::AppendCodePoint(key.character, filter_);
   } else {

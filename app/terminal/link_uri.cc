@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "tokenizer/unicode/ascii.h"
 #include "tokenizer/unicode/utf8.h"
 
 namespace vllm::app {
@@ -13,14 +14,6 @@ namespace {
 constexpr size_t kMaxUriBytes = 2000;
 
 bool IsPrintableAscii(char c) { return c > 0x20 && c < 0x7F; }
-
-char LowerAscii(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-std::string LowerAscii(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) { return LowerAscii(c); });
-  return lower;
-}
 
 std::string DisplayHost(std::string_view host) {
   std::string shown;
@@ -104,7 +97,7 @@ std::optional<LinkUri> LinkUri::Parse(std::string_view untrusted) {
   }
   const size_t colon = untrusted.find(':');
   if (colon == std::string_view::npos) return std::nullopt;
-  const std::string scheme = LowerAscii(untrusted.substr(0, colon));
+  const std::string scheme = tokenizer::LowerAscii(untrusted.substr(0, colon));
   std::string_view rest = untrusted.substr(colon + 1);
   LinkUri uri;
   std::string_view host;
@@ -125,7 +118,7 @@ std::optional<LinkUri> LinkUri::Parse(std::string_view untrusted) {
     return std::nullopt;
   }
   if (host.empty()) return std::nullopt;
-  uri.host_ = DisplayHost(LowerAscii(host));
+  uri.host_ = DisplayHost(tokenizer::LowerAscii(host));
   constexpr std::string_view kHex = "0123456789ABCDEF";
   for (const char c : untrusted) {
     if (IsPrintableAscii(c)) {
