@@ -3,6 +3,8 @@
 #include <array>
 #include <ctime>
 
+#include "tokenizer/unicode/utf8.h"
+
 namespace vllm::app {
 
 std::string LocalTimeText(int64_t ms) {
@@ -18,7 +20,7 @@ std::string FirstLine(std::string_view text, size_t max_characters) {
   size_t end = 0;
   for (size_t count = 0; end < line.size() && count < max_characters; ++count) {
     ++end;
-    while (end < line.size() && (static_cast<unsigned char>(line[end]) & 0xC0) == 0x80) ++end;
+    while (end < line.size() && tokenizer::IsUtf8Continuation(line[end])) ++end;
   }
   return std::string(line.substr(0, end)) + (end < text.size() ? "…" : "");
 }

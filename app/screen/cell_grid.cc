@@ -4,34 +4,25 @@
 
 #include "app/terminal/safe_text.h"
 #include "app/terminal/text_width.h"
+#include "tokenizer/unicode/utf8.h"
 
 namespace vllm::app {
 namespace {
 
-// A cluster with more combining marks than fit into this many bytes is cut, so that a cell stays small.
-constexpr size_t kMaxClusterBytes = 32;
+// Cuts a cluster with very many combining marks, so that a cell stays small.
+std::string CutCluster(std::string cluster) {
+  constexpr size_t kMaxBytes = 32;
+  if (cluster.size() <= kMaxBytes) return cluster;
+  size_t end = kMaxBytes;
+  while (tokenizer::IsUtf8Continuation(cluster[end])) --end;
+  return cluster.substr(0, end);
+}
 
-// Calls `put(cluster, columns)` for each grapheme cluster of `untrusted` until `put` returns false.
-template <typename Put>
-void ForEachCluster(std::string_view untrusted, Put&& put) {
-  const SafeText safe = SafeLine(untrusted);
-  const std::string_view text = safe.view();
-  for (size_t pos = 0; pos < text.size();) {
-    const TextCluster cluster = ClusterAt(text, pos);
-    std::string_view bytes = text.substr(pos, cluster.num_bytes);
-    pos += cluster.num_bytes;
-    if (bytes == "\t") {
-      if (!put(" ", 1)) return;
-      continue;
-    }
-    if (cluster.columns == 0) continue;
-    if (bytes.size() > kMaxClusterBytes) {
-      size_t end = kMaxClusterBytes;
-      while (end > 0 && (static_cast<unsigned char>(bytes[end]) & 0xC0) == 0x80) --end;
-      bytes = bytes.substr(0, end);
-    }
-    if (!put(bytes, cluster.columns)) return;
-  }
+// Returns `untrusted` as one line that can be put into cells. A tab becomes a space.
+std::string CellText(std::string_view untrusted) {
+  std::string text(SafeLine(untrusted).view());
+  std::replace(text.begin(), text.end(), '\t', ' ');
+  return text;
 }
 
 }  // namespace
@@ -50,17 +41,19 @@ int CellGrid::Put(int row, int column, std::string_view untrusted, CellStyle sty
   const int end = std::min<int64_t>(columns_, static_cast<int64_t>(column) + std::max(max_columns, 0));
   // A column needs at most a few bytes; do not filter megabytes to show a line.
   const size_t max_bytes = static_cast<size_t>(columns_) * 64 + 256;
-  ForEachCluster(untrusted.substr(0, max_bytes), [&](std::string_view cluster, int width) {
-    if (column + width > end) return false;
+  const std::string text = CellText(untrusted.substr(0, max_bytes));
+  for (size_t pos = 0; pos < text.size();) {
+    const TextCluster cluster = ClusterAt(text, pos);
+    if (column + cluster.columns > end) break;
     if (column >= 0) {
-      for (int i = 0; i < width; ++i) {
+      for (int i = 0; i < cluster.columns; ++i) {
         ClearHalf(row, column + i);
-        cells_[Index(row, column + i)] = {i == 0 ? std::string(cluster) : std::string(), style};
+        cells_[Index(row, column + i)] = {i == 0 ? CutCluster(text.substr(pos, cluster.num_bytes)) : "", style};
       }
     }
-    column += width;
-    return true;
-  });
+    column += cluster.columns;
+    pos += cluster.num_bytes;
+  }
   return column;
 }
 
@@ -87,13 +80,6 @@ std::string CellGrid::Text() const {
   return text;
 }
 
-int NumColumns(std::string_view untrusted) {
-  int columns = 0;
-  ForEachCluster(untrusted, [&](std::string_view, int width) {
-    columns += width;
-    return true;
-  });
-  return columns;
-}
+int NumColumns(std::string_view untrusted) { return TextColumns(CellText(untrusted)); }
 
 }  // namespace vllm::app
