@@ -19,6 +19,7 @@
 #include <cwchar>
 #include <utility>
 
+#include "app/terminal/color_policy.h"
 #include "app/terminal/progress_line.h"
 #include "app/terminal/signals.h"
 #include "app/terminal/terminal_modes.h"
@@ -264,9 +265,7 @@ CursesScreen::CursesScreen() : impl_(std::make_unique<Impl>()) {
     throw ResourceError("opening the screen: unknown terminal type (TERM=" + std::string(name ? name : "") + ")");
   }
   set_term(impl_->screen);
-  const char* no_color = std::getenv("NO_COLOR");
-  impl_->has_colors =
-      has_colors() && (no_color == nullptr || *no_color == '\0') && start_color() == OK && use_default_colors() == OK;
+  impl_->has_colors = MayColor(impl_->output_fd) && has_colors() && start_color() == OK && use_default_colors() == OK;
   if (impl_->has_colors) {
     constexpr std::array<short, 7> kColors = {-1,         COLOR_RED,     COLOR_GREEN, COLOR_YELLOW,
                                               COLOR_BLUE, COLOR_MAGENTA, COLOR_CYAN};
