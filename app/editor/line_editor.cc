@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <clocale>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -20,6 +19,7 @@
 #include "app/editor/external_editor.h"
 #include "app/editor/multi_line.h"
 #include "app/editor/readline_matches.h"
+#include "app/terminal/locale.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/progress_line.h"
 #include "app/terminal/signals.h"
@@ -90,24 +90,13 @@ void WriteToTerminal(std::string_view bytes) {
   }
 }
 
-// Returns true if the terminal can move its cursor, which NO_COLOR does not change. Readline knows the terminal.
-bool CanDraw() {
-  const char* name = std::getenv("TERM");
-  const bool is_dumb = name == nullptr || std::strcmp(name, "dumb") == 0;
-  return isatty(STDOUT_FILENO) == 1 && !is_dumb && rl_get_termcap("ce") != nullptr;
-}
-
 std::string CurrentLine() { return {rl_line_buffer, static_cast<size_t>(rl_end)}; }
 
 }  // namespace
 
 LineEditor::LineEditor(std::string history_path, Completer completer) : completer_(std::move(completer)) {
   g_readline.editor = this;
-  // Readline uses LC_CTYPE to find characters. Other categories are not set, so numbers keep the C locale's format.
-  const char* locale = std::setlocale(LC_CTYPE, "");
-  if (locale == nullptr || std::strcmp(locale, "C") == 0 || std::strcmp(locale, "POSIX") == 0) {
-    std::setlocale(LC_CTYPE, "C.UTF-8");
-  }
+  SetCharacterLocale();
   rl_readline_name = "vllmcli";
   rl_catch_signals = 0;
   rl_catch_sigwinch = 0;
@@ -124,7 +113,7 @@ LineEditor::LineEditor(std::string history_path, Completer completer) : complete
   rl_variable_bind("enable-bracketed-paste", "on");
   rl_variable_bind("show-all-if-ambiguous", "on");
   rl_initialize();  // reads inputrc
-  draws_ = CanDraw();
+  draws_ = TerminalHas(STDOUT_FILENO, "el");
   // Set after the initialization, which takes the terminal for a dumb one if there is such a function.
   if (draws_) rl_redisplay_function = OnRedisplay;
   const char* paste = rl_variable_value("enable-bracketed-paste");

@@ -1,7 +1,6 @@
 #include "app/screen/curses_screen.h"
 
 #include <fcntl.h>
-#include <langinfo.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -12,14 +11,13 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <clocale>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <cwchar>
 #include <utility>
 
 #include "app/terminal/color_policy.h"
+#include "app/terminal/locale.h"
 #include "app/terminal/progress_line.h"
 #include "app/terminal/signals.h"
 #include "app/terminal/terminal_modes.h"
@@ -138,22 +136,10 @@ attr_t AttributesOf(const CellStyle& style, bool has_colors) {
 }  // namespace
 
 bool CanUseScreen() {
-  const int fd = OutputTerminal();
-  const char* name = std::getenv("TERM");
-  if (fd < 0 || name == nullptr || *name == '\0' || std::strcmp(name, "dumb") == 0) return false;
   const int keys = OpenKeys();
   if (keys < 0) return false;
   close(keys);
-  TERMINAL* const before = set_curterm(nullptr);
-  int status = 0;
-  bool can_address = false;
-  if (setupterm(name, fd, &status) == OK && status == 1) {
-    const char* address = tigetstr(const_cast<char*>("cup"));
-    can_address = address != nullptr && address != reinterpret_cast<char*>(-1);
-    del_curterm(cur_term);
-  }
-  set_curterm(before);
-  return can_address;
+  return TerminalHas(OutputTerminal(), "cup");
 }
 
 struct CursesScreen::Impl {
@@ -167,16 +153,6 @@ struct CursesScreen::Impl {
   bool has_colors = false;
   struct sigaction suspend_before {};
   struct sigaction resize_before {};
-
-  void SetLocale() {
-    // ncurses uses LC_CTYPE to count columns and to encode characters. In the C locale it would show no character that
-    // is not ASCII.
-    const char* locale = std::setlocale(LC_CTYPE, "");
-    uses_utf8 = locale != nullptr && std::strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-    if (locale == nullptr || std::strcmp(locale, "C") == 0 || std::strcmp(locale, "POSIX") == 0) {
-      std::setlocale(LC_CTYPE, "C.UTF-8");
-    }
-  }
 
   void InstallHandlers() {
     sigaction(SIGTSTP, nullptr, &suspend_before);
@@ -242,7 +218,7 @@ struct CursesScreen::Impl {
 
 CursesScreen::CursesScreen() : impl_(std::make_unique<Impl>()) {
   impl_->InstallHandlers();
-  impl_->SetLocale();
+  impl_->uses_utf8 = SetCharacterLocale();
   impl_->output_fd = OutputTerminal();
   impl_->output = OpenStream(impl_->output_fd < 0 ? -1 : fcntl(impl_->output_fd, F_DUPFD_CLOEXEC, 3), "w");
   impl_->input = OpenStream(OpenKeys(), "r");

@@ -1,4 +1,4 @@
-// CursesScreen: shows CellGrids in the terminal's alternate screen and reads keys. The terminal is as before when the
+// CursesScreen: shows CellGrids in the terminal's alternate screen and reads keys. The terminal is restored when the
 // object is destroyed, when the program is stopped (Ctrl-Z), and when a signal or a crash ends it. Only one may exist
 // at a time. While it exists, nothing else may write to the terminal. Owned by the command that shows the view; main
 // thread.
@@ -13,15 +13,14 @@
 
 #include <chrono>
 #include <memory>
-#include <string>
 
 #include "app/screen/cell_grid.h"
 #include "app/screen/key.h"
 
 namespace vllm::app {
 
-// Returns true if CursesScreen can be used: standard output or standard error is a terminal that can move its cursor,
-// and keys can be read from standard input or /dev/tty. NO_COLOR does not matter.
+// Returns true if CursesScreen can be used: standard output or standard error is a terminal that can address its
+// cursor, and keys can be read from standard input or /dev/tty. NO_COLOR only disables the colors.
 bool CanUseScreen();
 
 class CursesScreen {
@@ -44,7 +43,7 @@ class CursesScreen {
   // Draws the grid; cells that have not changed are not sent. Cells outside the screen are ignored.
   void Show(const CellGrid& grid);
 
-  // Waits for a key or an event, at most `timeout`. Also returns, with kNone, as soon as `fd` is readable (-1: none).
+  // Waits for a key or an event, at most `timeout`. Returns kNone as soon as `fd` is readable, unless it is -1.
   // Ctrl-C is a key. Ctrl-Z restores the terminal, stops the program and returns kRedraw after it is continued. Throws
   // Interrupted on SIGTERM and SIGHUP.
   Key WaitKey(std::chrono::milliseconds timeout, int fd = -1);

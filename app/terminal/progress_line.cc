@@ -26,24 +26,24 @@ static_assert(std::atomic<bool>::is_always_lock_free, "used in a signal handler"
 
 }  // namespace
 
-bool CanMoveCursor(int fd) {
+bool TerminalHas(int fd, const char* name) {
   if (isatty(fd) != 1) return false;
-  if (NoColorIsSet()) return false;
-  const char* name = std::getenv("TERM");
-  if (name == nullptr || *name == '\0' || std::strcmp(name, "dumb") == 0) return false;
+  const char* terminal = std::getenv("TERM");
+  if (terminal == nullptr || *terminal == '\0' || std::strcmp(terminal, "dumb") == 0) return false;
   // The terminal of readline or of a full-screen view must stay the current one.
   TERMINAL* const before = set_curterm(nullptr);
   int status = 0;
-  if (setupterm(name, fd, &status) != OK || status != 1) {
-    set_curterm(before);
-    return false;
+  bool has_capability = false;
+  if (setupterm(terminal, fd, &status) == OK && status == 1) {
+    const char* value = tigetstr(const_cast<char*>(name));
+    has_capability = value != nullptr && value != reinterpret_cast<char*>(-1);
+    del_curterm(cur_term);
   }
-  const char* clear_to_end = tigetstr(const_cast<char*>("el"));
-  const bool has_clear = clear_to_end != nullptr && clear_to_end != reinterpret_cast<char*>(-1);
-  del_curterm(cur_term);
   set_curterm(before);
-  return has_clear;
+  return has_capability;
 }
+
+bool CanMoveCursor(int fd) { return !NoColorIsSet() && TerminalHas(fd, "el"); }
 
 int TerminalColumns(int fd) {
   winsize size{};

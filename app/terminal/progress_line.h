@@ -10,8 +10,11 @@
 
 namespace vllm::app {
 
-// Returns true if `fd` is a terminal that can move its cursor, according to terminfo, TERM and NoColorIsSet. Colours
-// are another question (MayColor).
+// Returns true if `fd` is a terminal that has the string capability `name` of terminfo, such as "cup". TERM=dumb has
+// none.
+bool TerminalHas(int fd, const char* name);
+// Returns true if `fd` is a terminal that can move its cursor and erase, and the user has not set NO_COLOR. MayColor
+// decides about colors.
 bool CanMoveCursor(int fd);
 // Returns the number of columns of the terminal on `fd`, or 80 if unknown.
 int TerminalColumns(int fd);
