@@ -38,11 +38,12 @@ StyledText Dimmed(const SafeText& text) {
     dimmed.Append(text);
     return dimmed;
   }
-  for (std::string_view rest = text.view(); !rest.empty();) {
-    const size_t length = std::min(rest.find('\n'), rest.size());
-    if (length > 0) dimmed.Append(SafeText(rest.substr(0, length)), kDimStyle);
-    if (length < rest.size()) dimmed.LineFeed();
-    rest.remove_prefix(std::min(length + 1, rest.size()));
+  const size_t size = text.view().size();
+  for (size_t begin = 0; begin < size;) {
+    const size_t end = std::min(text.view().find('\n', begin), size);
+    if (end > begin) dimmed.Append(text.Part(begin, end), kDimStyle);
+    if (end < size) dimmed.LineFeed();
+    begin = end + 1;
   }
   return dimmed;
 }
