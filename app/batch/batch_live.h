@@ -39,6 +39,8 @@ class BatchLive {
   // Publishes the progress, at most five times per second until all rows are done, and updates the view. Returns false
   // if the user has chosen in the view to stop the batch. Throws Interrupted.
   bool Update(const BatchProgress& progress);
+  // Returns the time that the batch still needs, once it can be estimated.
+  std::optional<Seconds> time_left() const { return eta_.time_left(); }
   // The descriptor of the view's keys; -1 without a view.
   int KeyFd() const { return viewer_ ? viewer_->KeyFd() : -1; }
   const std::deque<LiveError>& errors() const { return errors_; }

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "app/output/duration_text.h"
 #include "app/output/run_until_done.h"
 #include "app/terminal/signals.h"
 #include "engine/config/errors.h"
@@ -22,11 +23,12 @@ bool IsRegularFile(int fd) {
 
 }  // namespace
 
-BatchRunner::BatchRunner(LLMEngine& engine, RowSource& source, BatchOutput& output, bool text_format,
+BatchRunner::BatchRunner(LLMEngine& engine, RowSource& source, BatchOutput& output, BatchLive& live, bool text_format,
                          int64_t total_bytes, std::optional<int64_t> total_rows)
     : engine_(engine),
       source_(source),
       output_(output),
+      live_(live),
       text_format_(text_format),
       total_bytes_(total_bytes),
       total_rows_(total_rows),
@@ -44,9 +46,9 @@ void BatchRunner::Put(int64_t row_index, const SafeText& record) {
 
 void BatchRunner::Fail(const RowId& id, std::string_view code, std::string_view message) {
   ++counts_.num_failed;
-  if (live_ != nullptr) live_->AddError(id.line, message);
+  live_.AddError(id.line, message);
   if (text_format_) {
-    if (!in_background_ && (live_ == nullptr || !live_->shows_view())) {
+    if (!in_background_ && !live_.shows_view()) {
       progress_.Clear();
       PrintError("line " + std::to_string(id.line) + ": " + std::string(message));
     }
@@ -168,26 +170,22 @@ std::string BatchRunner::ProgressText() const {
                 static_cast<double>(counts_.num_prompt_tokens) / seconds,
                 static_cast<double>(counts_.num_generation_tokens) / seconds);
   text += buffer.data();
-  if (total && num_done > 0) {
-    const double left = (*total / static_cast<double>(num_done) - 1.0) * seconds;
-    const long long whole = std::max(0LL, static_cast<long long>(left));
-    std::snprintf(buffer.data(), buffer.size(), ", %lld:%02lld:%02lld left", whole / 3600, whole / 60 % 60, whole % 60);
-    text += buffer.data();
+  if (const std::optional<Seconds> left = live_.time_left(); left && !IsDone()) {
+    text += ", " + DurationText(std::chrono::ceil<std::chrono::seconds>(*left)) + " left";
   }
   return text;
 }
 
 void BatchRunner::UpdateLive() {
-  if (live_ == nullptr) return;
   const bool continues =
-      live_->Update({counts_.num_rows - static_cast<int64_t>(running_.size()), counts_.num_failed, TotalRows(),
-                     !total_rows_, counts_.num_prompt_tokens, counts_.num_generation_tokens, engine_.stats()});
+      live_.Update({counts_.num_rows - static_cast<int64_t>(running_.size()), counts_.num_failed, TotalRows(),
+                    !total_rows_, counts_.num_prompt_tokens, counts_.num_generation_tokens, engine_.stats()});
   if (!continues && !was_stopped_) Stop();
 }
 
 void BatchRunner::ShowProgress() {
   UpdateLive();
-  if (live_ != nullptr && live_->shows_view()) return;
+  if (live_.shows_view()) return;
   if (progress_.IsDue()) progress_.Show(ProgressText());
 }
 
@@ -243,7 +241,7 @@ void BatchRunner::RunRows() {
     return !at_end_;
   };
   callbacks.input_fd = [this] { return needs_input_ ? source_.reader().fd() : -1; };
-  callbacks.other_fd = [this] { return live_ == nullptr ? -1 : live_->KeyFd(); };
+  callbacks.other_fd = [this] { return live_.KeyFd(); };
   callbacks.on_input = [this] { source_.reader().Fill(); };
   callbacks.on_outputs = [this](const std::vector<RequestOutput>& outputs) {
     WriteFinished(outputs);

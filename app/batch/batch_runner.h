@@ -32,15 +32,13 @@ struct BatchCounts {
 
 class BatchRunner {
  public:
-  // Borrows the references. `total_bytes` is the size of the input, or 0 if unknown. `total_rows` is the number of
-  // rows of the input, if known.
-  BatchRunner(LLMEngine& engine, RowSource& source, BatchOutput& output, bool text_format, int64_t total_bytes,
-              std::optional<int64_t> total_rows);
+  // Borrows the references. Reports the progress to `live`. `total_bytes` is the size of the input, or 0 if unknown.
+  // `total_rows` is the number of rows of the input, if known.
+  BatchRunner(LLMEngine& engine, RowSource& source, BatchOutput& output, BatchLive& live, bool text_format,
+              int64_t total_bytes, std::optional<int64_t> total_rows);
   // Sets how the model marks its thinking in the answers of chats. Null, the default: answers are not split.
   void SetReasoningFormat(std::shared_ptr<const ReasoningFormat> format) { reasoning_format_ = std::move(format); }
 
-  // Reports the progress to `live`, which is borrowed. Call this before Run.
-  void SetLive(BatchLive& live) { live_ = &live; }
   // Returns true if the user has stopped the batch in the live view. Rows that were running then have no records.
   bool was_stopped() const { return was_stopped_; }
 
@@ -52,7 +50,7 @@ class BatchRunner {
   // Returns the callbacks that run the rows while the main thread does other things. Borrows this. Nothing is printed
   // until Run is called, which runs the rows that are left. REQUIRES: the input is a regular file.
   BackgroundWork Background();
-  // Returns how far the batch is, such as "120/1,000 rows, in 520.0 tok/s, out 80.2 tok/s, 0:03:20 left".
+  // Returns the progress, such as "120/1,000 rows, in 520.0 tok/s, out 80.2 tok/s, 3 min 20 s left".
   std::string ProgressText() const;
   // Returns true if all rows have finished.
   bool IsDone() const { return at_end_ && running_.empty(); }
@@ -83,11 +81,11 @@ class BatchRunner {
   LLMEngine& engine_;
   RowSource& source_;
   BatchOutput& output_;
+  BatchLive& live_;
   bool text_format_;
   std::shared_ptr<const ReasoningFormat> reasoning_format_;
   int64_t total_bytes_;
   std::optional<int64_t> total_rows_;
-  BatchLive* live_ = nullptr;
   bool was_stopped_ = false;
   int64_t window_;  // maximum number of rows in the engine
   bool in_background_ = false;

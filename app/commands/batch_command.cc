@@ -239,11 +239,10 @@ int BatchCommand(const Settings& given) {
   RowParser parser(format, defaults, model.renderer.get());
   RowSource source(reader, parser, settings.Text("template"));
   BatchOutput output(output_path, overwrite, input.fd(), settings.Switch("ordered"));
-  BatchRunner runner(*model.engine, source, output, WritesText(settings), input.size(),
-                     CountRows(input, format, shows_view));
-  runner.SetReasoningFormat(model.reasoning_format);
+  const std::optional<int64_t> num_rows = CountRows(input, format, shows_view);
   BatchLive live(model.publisher->source(), path, output_path, shows_view);
-  runner.SetLive(live);
+  BatchRunner runner(*model.engine, source, output, live, WritesText(settings), input.size(), num_rows);
+  runner.SetReasoningFormat(model.reasoning_format);
   if (chats) {
     ChatInFront(model, settings, runner, path);
     // Text output has no records of failures.

@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "app/output/duration_text.h"
 #include "app/terminal/progress_line.h"
 #include "engine/core/block_signals.h"
 
@@ -48,7 +49,7 @@ void LoadingStatus::Draw() {
     const int64_t percent =
         num_layers == 0 ? 0 : std::min<int64_t>(99, 100 * progress_->num_loaded_layers / num_layers);
     line.Show("loading " + name_ + ", " + (num_layers == 0 ? "" : std::to_string(percent) + " %, ") +
-              std::to_string(std::chrono::duration_cast<std::chrono::seconds>(elapsed).count()) + " s");
+              DurationText(std::chrono::duration_cast<std::chrono::milliseconds>(elapsed)));
   } while (!changed_.wait_for(lock, std::chrono::milliseconds(500), [this] { return done_; }));
 }
 

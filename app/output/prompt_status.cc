@@ -4,6 +4,8 @@
 #include <cmath>
 #include <string>
 
+#include "app/output/duration_text.h"
+
 namespace vllm::app {
 
 std::string TimeLeftText(std::chrono::duration<double> time, int64_t num_done, int64_t num_left) {
@@ -12,9 +14,7 @@ std::string TimeLeftText(std::chrono::duration<double> time, int64_t num_done, i
   if (num_done <= 0 || time < kMinTime) return "";
   const double seconds = std::ceil(time.count() / static_cast<double>(num_done) * static_cast<double>(num_left));
   if (seconds > kMaxSeconds) return "";
-  const auto whole = static_cast<int64_t>(seconds);
-  const std::string minutes = whole < 60 ? "" : std::to_string(whole / 60) + " min ";
-  return " · " + minutes + std::to_string(whole % 60) + " s left";
+  return " · " + DurationText(std::chrono::seconds(static_cast<int64_t>(seconds))) + " left";
 }
 
 PromptStatus::PromptStatus(const LLMEngine& engine) : engine_(engine), line_(std::chrono::milliseconds(300)) {}

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "app/output/duration_text.h"
 #include "app/terminal/color_policy.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/styled_text.h"
@@ -15,12 +16,6 @@ namespace {
 
 // The live line appears after this time, so that a short thought does not flicker.
 constexpr auto kLineDelay = std::chrono::milliseconds(300);
-
-std::string DurationText(std::chrono::milliseconds time) {
-  const int64_t seconds = time.count() / 1000;
-  if (seconds < 60) return std::to_string(seconds) + " s";
-  return std::to_string(seconds / 60) + " min " + std::to_string(seconds % 60) + " s";
-}
 
 std::string TokensText(int64_t num_tokens) {
   return GroupedText(num_tokens) + (num_tokens == 1 ? " token" : " tokens");

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 
+#include "app/output/duration_text.h"
 #include "app/output/prompt_status.h"
 #include "tests/support/temp_directory.h"
 
@@ -45,6 +46,15 @@ TEST(RequestStatsTest, TheTimeLeftFollowsFromTheTimeSoFar) {
   EXPECT_EQ(TimeLeftText(Seconds(10), 100, 1250), " · 2 min 5 s left");
   EXPECT_EQ(TimeLeftText(Seconds(0.1), 100, 1250), "");
   EXPECT_EQ(TimeLeftText(Seconds(10), 0, 1250), "");
+}
+
+TEST(RequestStatsTest, DurationsHaveAtMostTwoUnits) {
+  using std::chrono::seconds;
+  EXPECT_EQ(DurationText(seconds(-1)), "0 s");
+  EXPECT_EQ(DurationText(std::chrono::milliseconds(59999)), "59 s");
+  EXPECT_EQ(DurationText(seconds(60)), "1 min 0 s");
+  EXPECT_EQ(DurationText(seconds(3599)), "59 min 59 s");
+  EXPECT_EQ(DurationText(seconds(3600 + 2 * 60 + 59)), "1 h 2 min");
 }
 
 }  // namespace
