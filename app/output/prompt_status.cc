@@ -21,6 +21,8 @@ PromptStatus::PromptStatus(const LLMEngine& engine) : engine_(engine), line_(std
 
 void PromptStatus::Update() {
   if (ended_) return;
+  // The engine counts the tokens of all requests together.
+  if (engine_.NumUnfinishedRequests() > 1) return End();
   const PromptProgress progress = engine_.prompt_progress();
   if (!began_) {
     began_ = Clock::now();

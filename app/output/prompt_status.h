@@ -1,5 +1,5 @@
 // PromptStatus: shows "reading prompt 3,200/12,000 tokens · 21 s left" on a terminal during the prefill of a long
-// prompt. Owned by the command that waits for the only running request; main thread.
+// prompt. Shows nothing if other requests run too. Owned by the command that waits for the request; main thread.
 #pragma once
 
 #include <chrono>
