@@ -206,15 +206,27 @@ void BatchRunner::FinishDead(const EngineDeadError& error) {
   progress_.Clear();
 }
 
+void BatchRunner::KeepFailure(const std::function<void()>& action) {
+  if (failure_ != nullptr) std::rethrow_exception(failure_);
+  try {
+    action();
+  } catch (...) {
+    failure_ = std::current_exception();
+    throw;
+  }
+}
+
 BackgroundWork BatchRunner::Background() {
   in_background_ = true;
   BackgroundWork background;
-  background.add_requests = [this] { SubmitRows(); };
+  background.add_requests = [this] { KeepFailure([this] { SubmitRows(); }); };
   background.num_unfinished = [this] { return static_cast<int64_t>(running_.size()); };
   background.owns = [this](const std::string& request_id) { return running_.contains(request_id); };
   background.on_output = [this](const RequestOutput& output) {
-    if (output.finished) Finish(output);
-    UpdateLive();
+    KeepFailure([&] {
+      if (output.finished) Finish(output);
+      UpdateLive();
+    });
   };
   background.is_done = [this] { return IsDone(); };
   background.progress_text = [this] { return ProgressText(); };
@@ -235,6 +247,7 @@ BatchCounts BatchRunner::Run() {
 }
 
 void BatchRunner::RunRows() {
+  if (failure_ != nullptr) std::rethrow_exception(failure_);
   RunCallbacks callbacks;
   callbacks.add_requests = [this] {
     SubmitRows();

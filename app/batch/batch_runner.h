@@ -5,6 +5,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -48,7 +50,8 @@ class BatchRunner {
   BatchCounts Run();
 
   // Returns the callbacks that run the rows while the main thread does other things. Borrows this. Nothing is printed
-  // until Run is called, which runs the rows that are left. REQUIRES: the input is a regular file.
+  // until Run is called, which runs the rows that are left. A callback that has thrown throws the same again, and so
+  // does Run. REQUIRES: the input is a regular file.
   BackgroundWork Background();
   // Returns the progress, such as "120/1,000 rows, in 520.0 tok/s, out 80.2 tok/s, 3 min 20 s left".
   std::string ProgressText() const;
@@ -69,6 +72,8 @@ class BatchRunner {
   void Put(int64_t row_index, const SafeText& record);
   void Fail(const RowId& id, std::string_view code, std::string_view message);
   void Finish(const RequestOutput& output);
+  // Calls `action`. Keeps what it throws, because a command of the chat may report an exception and continue.
+  void KeepFailure(const std::function<void()>& action);
   // Gives the live view and the publisher the progress. Stops the batch if the user has asked for it.
   void UpdateLive();
   void ShowProgress();
@@ -89,6 +94,7 @@ class BatchRunner {
   bool was_stopped_ = false;
   int64_t window_;  // maximum number of rows in the engine
   bool in_background_ = false;
+  std::exception_ptr failure_;  // of a callback of Background
   bool at_end_ = false;
   bool needs_input_ = false;
   bool input_is_file_;
