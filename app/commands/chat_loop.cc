@@ -86,25 +86,26 @@ void PrintFirstScreen(const LoadedModel& model) {
   PrintStatus("/help lists the commands; Alt-Enter begins a new line; Ctrl-D or /exit quits.");
 }
 
-// Serves the batch behind the chat, if there is one, while the user types. Says once that it is done.
-void WatchBackground(const LoadedModel& model, LineEditor& editor) {
-  if (model.background == nullptr) return;
-  LLMEngine& engine = *model.engine;
-  const BackgroundWork& background = *model.background;
-  background.add_requests();
-  editor.AddWatch(engine.OutputFd(), [&engine, &background, &editor, was_done = background.is_done()]() mutable {
-    ServeBackground(engine, background);
-    if (was_done || !background.is_done()) return;
-    was_done = true;
-    editor.PrintAbove([&] { PrintNote("[the batch is done: " + background.progress_text() + "]"); });
-  });
-}
-
 void ChatOnTerminal(ChatSession& session, bool prints_stats, std::string draft) {
   CatchSuspend();
   EnterChatModes();
   LineEditor editor(HistoryPath(session.settings()), ChatCompleter(session));
-  WatchBackground(session.model(), editor);
+  // The batch behind the chat, if there is one. The user is told once that it is done.
+  const BackgroundWork* background = session.model().background;
+  bool was_done = background == nullptr || background->is_done();
+  const auto note_done = [&] {
+    if (was_done || !background->is_done()) return;
+    was_done = true;
+    editor.PrintAbove([&] { PrintNote("[the batch is done: " + background->progress_text() + "]"); });
+  };
+  if (background != nullptr) {
+    LLMEngine& engine = *session.model().engine;
+    background->add_requests();
+    editor.AddWatch(engine.OutputFd(), [&engine, background, &note_done] {
+      ServeBackground(engine, *background);
+      note_done();
+    });
+  }
   try {
     while (const std::optional<std::string> line = editor.ReadLine(">>> ", draft)) {
       SlashResult result = TakeLine(*line, session, prints_stats);
@@ -113,6 +114,7 @@ void ChatOnTerminal(ChatSession& session, bool prints_stats, std::string draft) 
         return;
       }
       draft = std::move(result.draft).value_or("");
+      note_done();
     }
     session.SetDraft("");
   } catch (const Interrupted& interrupted) {

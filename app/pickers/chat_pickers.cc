@@ -19,11 +19,21 @@ namespace {
 
 constexpr int64_t kMaxListed = 10'000;
 
+// Waits for a key, and serves the background meanwhile.
+Key WaitKey(CursesScreen& screen, LLMEngine& engine, const BackgroundWork* background) {
+  if (background == nullptr) return screen.WaitKey(std::chrono::hours(1));
+  while (true) {
+    const Key key = screen.WaitKey(std::chrono::hours(1), engine.OutputFd());
+    if (key.code != KeyCode::kNone) return key;
+    ServeBackground(engine, *background);
+  }
+}
+
 // Shows the picker until the user chooses, leaves or deletes.
-PickerEvent Run(CursesScreen& screen, ListPicker& picker) {
+PickerEvent Run(CursesScreen& screen, ListPicker& picker, LLMEngine& engine, const BackgroundWork* background) {
   while (true) {
     screen.Show(picker.Draw(screen.rows(), screen.columns()));
-    const Key key = screen.WaitKey(std::chrono::hours(1));
+    const Key key = WaitKey(screen, engine, background);
     if (key.code == KeyCode::kHangup) throw Interrupted(SIGHUP);
     const PickerEvent event = picker.HandleKey(key);
     if (event != PickerEvent::kNone) return event;
@@ -48,7 +58,7 @@ std::string DeleteChat(ChatStore& store, int64_t chat, int64_t current) {
 
 bool CanPick() { return isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1 && CanUseScreen(); }
 
-std::optional<int64_t> PickMessage(const ChatTree& tree) {
+std::optional<int64_t> PickMessage(const ChatTree& tree, LLMEngine& engine, const BackgroundWork* background) {
   CursesScreen screen;
   std::vector<PickerRow> rows;
   for (TreeRow& row : TreeRows(tree, screen.uses_utf8())) {
@@ -57,11 +67,12 @@ std::optional<int64_t> PickMessage(const ChatTree& tree) {
   }
   ListPicker picker("All branches: choose an answer to continue it, a question to change it", std::move(rows),
                     tree.current_id(), /*can_delete=*/false);
-  if (Run(screen, picker) != PickerEvent::kChosen) return std::nullopt;
+  if (Run(screen, picker, engine, background) != PickerEvent::kChosen) return std::nullopt;
   return picker.selected();
 }
 
-std::optional<int64_t> PickChat(ChatStore& store, int64_t current) {
+std::optional<int64_t> PickChat(ChatStore& store, int64_t current, LLMEngine& engine,
+                                const BackgroundWork* background) {
   std::vector<PickerRow> rows;
   for (const ChatSummary& chat : store.List(kMaxListed)) {
     const std::string title = FirstLine(chat.title, 200);
@@ -72,7 +83,7 @@ std::optional<int64_t> PickChat(ChatStore& store, int64_t current) {
   ListPicker picker("Stored conversations", std::move(rows), current, /*can_delete=*/true);
   CursesScreen screen;
   while (true) {
-    const PickerEvent event = Run(screen, picker);
+    const PickerEvent event = Run(screen, picker, engine, background);
     if (event == PickerEvent::kLeft) return std::nullopt;
     if (event == PickerEvent::kChosen) return picker.selected();
     const int64_t chat = picker.selected();

@@ -1,5 +1,5 @@
-// ListPicker: a full-screen list from which the user chooses a row. It draws itself into a CellGrid and changes by
-// keys. It knows no terminal. Owned by the function that shows it; any thread.
+// ListPicker: a full-screen list from which the user chooses a row. It handles keys and draws itself into a CellGrid,
+// without a terminal. Owned by the function that shows it; any thread.
 #pragma once
 
 #include <cstdint>

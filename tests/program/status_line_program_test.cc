@@ -1,61 +1,26 @@
 // Tests status and progress lines on a pseudo-terminal. The program must show them while it waits, and erase them
-// before it prints anything else. The model waits at a FIFO until the test releases it.
-#include <fcntl.h>
+// before it prints anything else.
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
-#include <map>
 #include <string>
-#include <vector>
 
-#include <nlohmann/json.hpp>
-
-#include "tests/program/program.h"
+#include "tests/program/waiting_model_test.h"
 
 namespace vllm::app {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr char kErase[] = "\r\x1b[K";
 
-class StatusLineTest : public testing::Test {
+class StatusLineTest : public WaitingModelTest {
  protected:
-  void SetUp() override {
-    directory_ = fs::path(testing::TempDir()) / ("vllmcli_status_" + std::to_string(getpid()));
-    fs::create_directories(directory_ / "slow");
-    for (const char* name :
-         {"tokenizer.json", "tokenizer_config.json", "model.safetensors", "generation_config.json"}) {
-      fs::create_symlink(fs::path(GuideModel()) / name, directory_ / "slow" / name);
-    }
-    nlohmann::json config;
-    std::ifstream(fs::path(GuideModel()) / "config.json") >> config;
-    config["architectures"] = {"FaultyForCausalLM"};
-    std::ofstream(directory_ / "slow" / "config.json") << config.dump();
-    fifo_ = (directory_ / "fifo").string();
-    ASSERT_EQ(mkfifo(fifo_.c_str(), 0600), 0);
-    environment_ = {{"XDG_STATE_HOME", directory_.string()}, {"XDG_CACHE_HOME", directory_.string()}};
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-
-  // Lets the model continue.
-  void Release() const { close(open(fifo_.c_str(), O_WRONLY | O_CLOEXEC)); }
-  std::string model() const { return (directory_ / "slow").string(); }
-
   // Returns the last line that a terminal shows after `output`.
   static std::string LastLine(const std::string& output) {
     std::string line = output.substr(output.rfind('\n') + 1);
     if (const size_t erase = line.rfind(kErase); erase != std::string::npos) line = line.substr(erase + 4);
     return line;
   }
-
-  fs::path directory_;
-  std::string fifo_;
-  std::map<std::string, std::string> environment_;
 };
 
 TEST_F(StatusLineTest, LoadingIsShownAndErasedBeforeTheAnswer) {
@@ -81,8 +46,7 @@ TEST_F(StatusLineTest, SignalWhileLoadingErasesTheLine) {
 }
 
 TEST_F(StatusLineTest, LongPromptShowsItsProgress) {
-  environment_["WAIT_FORWARD"] = fifo_;
-  environment_["WAIT_CALL"] = "3";  // call 0 is the profiling run
+  WaitAtCall(3);
   std::string prompt;
   for (int i = 0; i < 60; ++i) prompt += "What is the flag number " + std::to_string(i) + "? ";
   PtyProgram run({"run", "-m", model(), "-n", "3", "--ignore-eos", "--max-num-batched-tokens", "64", "--max-num-seqs",
@@ -98,8 +62,7 @@ TEST_F(StatusLineTest, LongPromptShowsItsProgress) {
 }
 
 TEST_F(StatusLineTest, ChatShowsPromptProgressAndTheAnswerStartsOnACleanLine) {
-  environment_["WAIT_FORWARD"] = fifo_;
-  environment_["WAIT_CALL"] = "2";
+  WaitAtCall(2);
   std::string prompt;
   for (int i = 0; i < 20; ++i) prompt += "What is the flag number " + std::to_string(i) + "? ";
   PtyProgram chat(
@@ -117,8 +80,7 @@ TEST_F(StatusLineTest, ChatShowsPromptProgressAndTheAnswerStartsOnACleanLine) {
 }
 
 TEST_F(StatusLineTest, QuietShowsNoStatusLine) {
-  environment_["WAIT_FORWARD"] = fifo_;
-  environment_["WAIT_CALL"] = "1";
+  WaitAtCall(1);
   PtyProgram run({"run", "-m", model(), "-n", "3", "--ignore-eos", "--quiet", "hello"}, environment_,
                  VLLMCLI_FAULT_INJECTION_BINARY);
   Release();
@@ -127,8 +89,7 @@ TEST_F(StatusLineTest, QuietShowsNoStatusLine) {
 }
 
 TEST_F(StatusLineTest, BatchProgressHasATotalAndIsErasedBeforeEachRecord) {
-  environment_["WAIT_FORWARD"] = fifo_;
-  environment_["WAIT_CALL"] = "30";
+  WaitAtCall(30);
   const std::string input = (directory_ / "in.jsonl").string();
   std::ofstream file(input);
   for (int i = 0; i < 24; ++i) file << "{\"prompt\":\"a flag\",\"ignore_eos\":true}\n\n";

@@ -151,7 +151,7 @@ SlashResult TreeCommand(const std::string&, ChatSession& session) {
     }
     return {};
   }
-  const std::optional<int64_t> id = PickMessage(tree);
+  const std::optional<int64_t> id = PickMessage(tree, *session.model().engine, session.model().background);
   if (!id) return {};
   std::optional<std::string> question = session.GoTo(*id);
   PrintConversation(session);

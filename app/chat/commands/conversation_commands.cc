@@ -89,7 +89,9 @@ SlashResult NewCommand(const std::string&, ChatSession& session) {
 SlashResult ResumeCommand(const std::string& arguments, ChatSession& session) {
   if (!HasStore(session)) return {};
   if (arguments.empty() && CanPick()) {
-    const std::optional<int64_t> chat = PickChat(*session.store(), session.tree().chat_id());
+    const LoadedModel& model = session.model();
+    const std::optional<int64_t> chat =
+        PickChat(*session.store(), session.tree().chat_id(), *model.engine, model.background);
     if (!chat || !ResumeChat(std::to_string(*chat), session) || session.tree().draft().empty()) return {};
     return {.quits = false, .draft = session.tree().draft()};
   }
