@@ -53,7 +53,7 @@ std::string HostileText(std::mt19937& random) {
   }
 }
 
-TEST(HostileTextTest, TenThousandTextsLeaveTheTerminalAsItWas) {
+TEST(HostileTextTest, TenThousandTextsDoNotChangeTheTerminal) {
   std::mt19937 random(20);
   const ScreenSize sizes[] = {{24, 80}, {5, 20}};
   for (const ScreenSize& size : sizes) {
@@ -71,7 +71,7 @@ TEST(HostileTextTest, TenThousandTextsLeaveTheTerminalAsItWas) {
       ASSERT_EQ(terminal.TakeReplies(), "") << testing::PrintToString(text);
       ASSERT_EQ(terminal.num_bells(), 0) << testing::PrintToString(text);
       ASSERT_EQ(terminal.cursor().column, 0) << testing::PrintToString(text);
-      // What follows has no style.
+      // The text after it has no style.
       terminal.Feed("x");
       const ScreenCell cell = terminal.Cell(terminal.cursor().row, 0);
       ASSERT_TRUE(cell.text == "x" && !cell.bold && !cell.italic && !cell.underline && !cell.strike &&

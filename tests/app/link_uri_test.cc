@@ -1,4 +1,4 @@
-// Tests which links may be sent to a terminal, and what is shown of their targets.
+// Tests which links may be sent to a terminal, and how their targets are shown.
 #include "app/terminal/link_uri.h"
 
 #include <gtest/gtest.h>

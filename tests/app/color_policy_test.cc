@@ -1,4 +1,4 @@
-// Tests the order of the settings that decide about colours.
+// Tests the order of the settings that decide about colors.
 #include "app/terminal/color_policy.h"
 
 #include <gtest/gtest.h>
