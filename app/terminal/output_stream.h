@@ -53,7 +53,7 @@ void PrintWarning(std::string_view text);
 void PrintNote(std::string_view text);
 // Prints `text`, which may have several lines, on standard error.
 void PrintNoteLines(std::string_view text);
-// Prints a line that the user has not requested, dim if standard error may have colours.
+// Prints a line that the user has not requested, dim if standard error may have colors.
 void PrintDimStatus(std::string_view text);
 // Prints a line that the user has not requested, such as a summary. Does nothing after SetQuiet(true).
 void PrintStatus(std::string_view text);

@@ -1,4 +1,4 @@
-// StyledText: text for a terminal with colours, links and cursor movement. It consists of SafeText and of the control
+// StyledText: text for a terminal with colors, links and cursor movement. It consists of SafeText and of the control
 // sequences in the table below. No other code writes these sequences, and untrusted text cannot contain them, because
 // it has to become SafeText first. A plain value; any thread.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace vllm::app {
 
-// The colours that are readable on both a light and a dark background. The palette is the user's.
+// The colors that are readable on both a light and a dark background. The palette is the user's.
 enum class TextColor : uint8_t { kDefault, kRed, kGreen, kMagenta, kCyan };
 
 struct TextStyle {

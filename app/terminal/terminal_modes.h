@@ -9,7 +9,7 @@ namespace vllm::app {
 // Saves the modes of standard input if it is a terminal. From now on the handlers of fatal signals restore them.
 void SaveTerminal();
 
-// Restores the modes, disables bracketed paste if NoteBracketedPaste says it is on, and ends colours and links that
+// Restores the modes, disables bracketed paste if NoteBracketedPaste says it is on, and ends colors and links that
 // NoteUnfinishedStyle says are unfinished. Async-signal-safe, idempotent.
 void RestoreTerminal();
 
