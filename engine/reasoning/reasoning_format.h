@@ -71,8 +71,8 @@ struct ReasoningFormat {
 // be encoded. `by_name`: the user named the family.
 std::shared_ptr<const ReasoningFormat> MakeReasoningFormat(const ReasoningFamily& family, bool by_name,
                                                            std::shared_ptr<const tokenizer::Tokenizer> tokenizer);
-// Chooses the first family whose markers are tokens of the tokenizer, else the first whose end marker is in the text of
-// the chat template. Returns null if there is none.
+// Chooses the first family whose end marker (or template_text) is in the chat template, else the first whose markers
+// are tokens of the tokenizer. Returns null if there is none.
 std::shared_ptr<const ReasoningFormat> DetectReasoningFormat(
     std::string_view chat_template, const std::shared_ptr<const tokenizer::Tokenizer>& tokenizer);
 

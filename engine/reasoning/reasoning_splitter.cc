@@ -6,11 +6,6 @@
 #include "tokenizer/tokenizer.h"
 
 namespace vllm {
-namespace {
-
-constexpr char kSpaces[] = " \t\r\n";
-
-}  // namespace
 
 ReasoningSplitter::ReasoningSplitter(const std::shared_ptr<const ReasoningFormat>& format,
                                      std::span<const int32_t> prompt_token_ids, bool skip_special_tokens)

@@ -14,7 +14,7 @@ size_t PartialMarker(std::string_view text, const std::vector<std::string>& mark
   return longest;
 }
 
-bool IsBlank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
+bool IsBlank(std::string_view text) { return text.find_first_not_of(kSpaces) == std::string_view::npos; }
 
 void TextMarkers::Feed(std::string_view text, std::string& thought, std::string& answer) {
   if (phase_ == ReasoningPhase::kAnswer) {
@@ -24,7 +24,7 @@ void TextMarkers::Feed(std::string_view text, std::string& thought, std::string&
   held_ += text;
   // A start marker at the beginning. Models sometimes repeat the one that the prompt ends with.
   if (phase_ == ReasoningPhase::kBefore || !has_thought_text_) {
-    const size_t begin = held_.find_first_not_of(" \t\r\n");
+    const size_t begin = held_.find_first_not_of(kSpaces);
     if (begin == std::string::npos) return;
     const std::string_view rest = std::string_view(held_).substr(begin);
     for (const std::string& start : *starts_) {

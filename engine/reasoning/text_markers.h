@@ -18,7 +18,9 @@ enum class ReasoningPhase : uint8_t {
 
 // Returns the length of the longest proper prefix of a marker that `text` ends with.
 size_t PartialMarker(std::string_view text, const std::vector<std::string>& markers);
-// Returns true if `text` contains only spaces, tabs and line breaks.
+// The white space around thoughts and answers.
+inline constexpr char kSpaces[] = " \t\r\n";
+// Returns true if `text` contains only kSpaces.
 bool IsBlank(std::string_view text);
 
 class TextMarkers {

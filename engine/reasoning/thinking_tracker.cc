@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tokenizer/tokenizer.h"
+#include "tokenizer/unicode/utf8.h"
 
 namespace vllm {
 namespace {
@@ -208,8 +209,8 @@ TokenKind ThinkingTracker::FeedText(int32_t token_id) {
 }
 
 bool ThinkingTracker::is_inside_character() const {
-  constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
-  return format_->tokenizer->Decode(last_ids_, /*skip_special_tokens=*/false).ends_with(kReplacement);
+  return format_->tokenizer->Decode(last_ids_, /*skip_special_tokens=*/false)
+      .ends_with(tokenizer::kReplacementCharacter);
 }
 
 int32_t ThinkingTracker::ForcedToken(int64_t budget) const {
