@@ -78,7 +78,7 @@ void MarkdownDisplay::FollowResize() {
   if (num_rows == num_rows_ && num_columns == num_columns_) return;
   num_rows_ = num_rows;
   num_columns_ = num_columns;
-  // The terminal may have wrapped the rows of the tail in another way. They stay where they are.
+  // The terminal may have wrapped the rows of the tail in another way, so they are not erased.
   out_.Write(writer_.Leave());
   writer_.Resize(num_rows, num_columns);
   const RenderOptions options = OptionsFor(num_columns, max_columns_, false, false);

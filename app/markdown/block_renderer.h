@@ -27,8 +27,8 @@ struct RenderedBlock {
   bool has_table = false;
 };
 
-// The result does not depend on text outside `source`. Rows of code are not indented, so that a copy is exact. Time and
-// memory: md4c needs time linear in the size for normal text; callers pass at most kMaxBlockBytes.
+// The result does not depend on text outside `source`. Rows of code are not indented, so that a copy is exact. md4c
+// needs time linear in the size only for normal text, so callers pass at most about 2 * kMaxBlockBytes.
 RenderedBlock RenderBlock(std::string_view source, const BlockPosition& position, const RenderOptions& options);
 
 inline constexpr size_t kMaxBlockBytes = 8 << 10;

@@ -1,6 +1,5 @@
-// FrameWriter: turns rows into the bytes that change the end of a screen. Rows that are finished stay as they are; the
-// rows of the tail are drawn again when they change. Never clears anything above the tail. Owned by a display; main
-// thread.
+// FrameWriter: turns rows into the bytes that change the end of a screen. Finished rows are written once; the rows of
+// the tail are drawn again when they change. Never clears anything above the tail. Owned by a display; main thread.
 //
 // Invariant: the cursor is at the end of the last drawn row or, if no row is drawn, where the next row begins.
 #pragma once

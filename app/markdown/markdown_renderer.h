@@ -6,8 +6,8 @@
 //
 // A block is finished when a line begins another one. A block whose rows would not fit on the screen is finished row by
 // row: its later rows are rendered again from the whole source of the block, so that they keep their place in lists and
-// quotes. Lines of code are finished at their line feed. Blocks of more than kMaxBlockBytes are cut, so that the work
-// for a piece of text is bounded.
+// quotes. Lines of code are finished at their line feed. A block is cut at the first line end after kMaxBlockBytes, and
+// inside a line after twice as many, so that the work for a piece of text is bounded.
 #pragma once
 
 #include <cstddef>
