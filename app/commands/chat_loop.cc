@@ -90,7 +90,7 @@ void ChatOnTerminal(ChatSession& session, bool prints_stats, std::string draft) 
   CatchSuspend();
   EnterChatModes();
   LineEditor editor(HistoryPath(session.settings()), ChatCompleter(session));
-  // The batch behind the chat, if there is one. The user is told once that it is done.
+  // The batch behind the chat, or null. The chat says once that it is done.
   const BackgroundWork* background = session.model().background;
   bool was_done = background == nullptr || background->is_done();
   const auto note_done = [&] {

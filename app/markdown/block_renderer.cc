@@ -257,7 +257,7 @@ class BlockBuilder {
         const auto* code = static_cast<MD_BLOCK_CODE_DETAIL*>(detail);
         Gap();
         if (HasMarker()) {
-          // Code is not indented, so the markers have a row of their own.
+          // Code is not indented, so the markers get their own row.
           if (!IsDropped()) AddRow(BeginRow());
           ForgetMarkers();
         }

@@ -267,7 +267,7 @@ void MarkdownRenderer::StartBlock(std::string_view line) {
     return;
   }
   if (IsItemWithFence(line)) {
-    // Code is not indented, so the markers have a row of their own.
+    // Code is not indented, so the markers get their own row.
     const ItemText item = TextAfterMarkers(line);
     StartBlock(line.substr(0, line.size() - item.text.size()));
     FinishBlock();
