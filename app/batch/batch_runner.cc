@@ -261,7 +261,9 @@ void BatchRunner::RunRows() {
     PrintEngineWarning(engine_);
     ShowProgress();
   };
-  callbacks.on_signal = [] {
+  callbacks.on_signal = [this] {
+    // The view takes the signal in on_outputs, because it leaves the alternate screen before the program stops.
+    if (live_.shows_view() && !was_stopped_) return;
     // A chat that ran before has left SIGTSTP to the program.
     const int signal_number = TakeSignal();
     if (signal_number == SIGTSTP) {
