@@ -63,45 +63,33 @@ FILE* OpenStream(int fd, const char* mode) {
   return stream;
 }
 
+// The keys that a view may use. All others are kOther.
+struct KnownKey {
+  wint_t value;
+  KeyCode code;
+};
+constexpr std::array<KnownKey, 14> kKnownKeys = {{
+    {KEY_UP, KeyCode::kUp},
+    {KEY_DOWN, KeyCode::kDown},
+    {KEY_PPAGE, KeyCode::kPageUp},
+    {KEY_NPAGE, KeyCode::kPageDown},
+    {KEY_HOME, KeyCode::kHome},
+    {KEY_END, KeyCode::kEnd},
+    {KEY_ENTER, KeyCode::kEnter},
+    {KEY_BACKSPACE, KeyCode::kBackspace},
+    {KEY_DC, KeyCode::kDelete},
+    {KEY_F(1), KeyCode::kF1},
+    {KEY_F(3), KeyCode::kF3},
+    {KEY_F(6), KeyCode::kF6},
+    {KEY_F(9), KeyCode::kF9},
+    {KEY_F(10), KeyCode::kF10},
+}};
+
 KeyCode CodeOf(wint_t value) {
-  switch (value) {
-    case KEY_UP:
-      return KeyCode::kUp;
-    case KEY_DOWN:
-      return KeyCode::kDown;
-    case KEY_LEFT:
-      return KeyCode::kLeft;
-    case KEY_RIGHT:
-      return KeyCode::kRight;
-    case KEY_PPAGE:
-      return KeyCode::kPageUp;
-    case KEY_NPAGE:
-      return KeyCode::kPageDown;
-    case KEY_HOME:
-      return KeyCode::kHome;
-    case KEY_END:
-      return KeyCode::kEnd;
-    case KEY_ENTER:
-      return KeyCode::kEnter;
-    case KEY_BACKSPACE:
-      return KeyCode::kBackspace;
-    case KEY_DC:
-      return KeyCode::kDelete;
-    case KEY_F(1):
-      return KeyCode::kF1;
-    case KEY_F(3):
-      return KeyCode::kF3;
-    case KEY_F(5):
-      return KeyCode::kF5;
-    case KEY_F(6):
-      return KeyCode::kF6;
-    case KEY_F(9):
-      return KeyCode::kF9;
-    case KEY_F(10):
-      return KeyCode::kF10;
-    default:
-      return KeyCode::kOther;
+  for (const KnownKey& known : kKnownKeys) {
+    if (known.value == value) return known.code;
   }
+  return KeyCode::kOther;
 }
 
 Key CharacterKey(wint_t value) {

@@ -10,8 +10,6 @@ enum class KeyCode : uint8_t {
   kCharacter,  // Key::character
   kUp,
   kDown,
-  kLeft,
-  kRight,
   kPageUp,
   kPageDown,
   kHome,
@@ -23,7 +21,6 @@ enum class KeyCode : uint8_t {
   kDelete,
   kF1,
   kF3,
-  kF5,
   kF6,
   kF9,
   kF10,
