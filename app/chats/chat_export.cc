@@ -1,20 +1,14 @@
 #include "app/chats/chat_export.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <map>
 
 #include <nlohmann/json.hpp>
 
 #include "engine/config/errors.h"
 #include "engine/config/escape.h"
-#include "tokenizer/formats/regular_file.h"
 #include "tokenizer/unicode/utf8.h"
 
 namespace vllm::app {
@@ -154,19 +148,6 @@ std::string ExportText(const StoredChat& chat, const std::string& path) {
     return JsonOf(chat).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
   }
   throw ConfigError("cannot export to " + Escape(path) + ": the name must end with .md, .html or .json");
-}
-
-void WriteNewFile(const std::string& path, const std::string& text) {
-  const tokenizer::UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  const auto fail = [&] { throw ResourceError("cannot write " + Escape(path) + ": " + std::strerror(errno)); };
-  if (!fd.valid()) fail();
-  size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t count = write(fd.get(), text.data() + done, text.size() - done);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail();
-    done += static_cast<size_t>(count);
-  }
 }
 
 }  // namespace vllm::app

@@ -24,7 +24,5 @@ nlohmann::ordered_json JsonOf(const StoredChat& chat);
 
 // Returns the text for a file with this name: .md, .html or .json. Throws ConfigError for other names.
 std::string ExportText(const StoredChat& chat, const std::string& path);
-// Writes a new file with mode 0600. Throws ResourceError, also if the file exists.
-void WriteNewFile(const std::string& path, const std::string& text);
 
 }  // namespace vllm::app

@@ -65,17 +65,6 @@ std::vector<std::string> ParseEntries(std::string_view text) {
   return entries;
 }
 
-// Returns 0 or an errno value.
-int WriteAll(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return errno;
-    text.remove_prefix(static_cast<size_t>(written));
-  }
-  return 0;
-}
-
 std::string ReadEnd(int fd, size_t max_bytes) {
   struct stat status {};
   if (fstat(fd, &status) != 0) return "";
@@ -137,7 +126,7 @@ void HistoryFile::Append(std::string_view text) {
       poll(nullptr, 0, kPauseMs);
     }
   }
-  const int error = WriteAll(fd_.get(), EntryText(text));
+  const int error = tokenizer::WriteAll(fd_.get(), EntryText(text));
   flock(fd_.get(), LOCK_UN);
   if (error != 0) Fail(std::strerror(error));
 }
@@ -154,7 +143,7 @@ void HistoryFile::Shorten(size_t max_entries) {
   const std::string name = path_ + ".new-" + std::to_string(std::random_device()());
   tokenizer::UniqueFd shorter(open(name.c_str(), O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   const bool is_replaced =
-      shorter.valid() && WriteAll(shorter.get(), text) == 0 && rename(name.c_str(), path_.c_str()) == 0;
+      shorter.valid() && tokenizer::WriteAll(shorter.get(), text) == 0 && rename(name.c_str(), path_.c_str()) == 0;
   if (!is_replaced) {
     // Keep the long file.
     if (shorter.valid()) unlink(name.c_str());

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -32,20 +33,6 @@ constexpr auto kMaxProgramTime = std::chrono::seconds(3);
 bool HasVariable(const char* name) {
   const char* value = std::getenv(name);
   return value != nullptr && *value != '\0';
-}
-
-void WriteToTerminal(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = write(STDOUT_FILENO, bytes.data(), bytes.size());
-    if (count > 0) {
-      bytes.remove_prefix(static_cast<size_t>(count));
-    } else if (errno == EAGAIN) {
-      pollfd ready = {STDOUT_FILENO, POLLOUT, 0};
-      poll(&ready, 1, 100);
-    } else if (errno != EINTR) {
-      throw ResourceError("cannot copy to the clipboard: writing to the terminal failed");
-    }
-  }
 }
 
 // Writes `text` to the pipe. Returns false if the reader closes it or takes no bytes until `end`.
@@ -136,7 +123,9 @@ std::string CopyToClipboard(std::string_view text) {
   const bool is_short = text.size() <= kMaxTerminalClipboardBytes;
   const std::optional<std::string> program = CopyWithProgram(text);
   if (has_terminal && is_short) {
-    WriteToTerminal("\x1b]52;c;" + Base64(text) + "\a");
+    if (tokenizer::WriteAll(STDOUT_FILENO, "\x1b]52;c;" + Base64(text) + "\a") != 0) {
+      throw ResourceError("cannot copy " + size + ": writing to the terminal failed");
+    }
     return size + " sent to the terminal's clipboard (OSC 52)" + (program ? " and copied with " + *program : "") +
            (HasVariable("TMUX") ? "; tmux passes them on if its option set-clipboard is on" : "");
   }

@@ -11,6 +11,7 @@
 #include "app/terminal/signals.h"
 #include "app/terminal/terminal_modes.h"
 #include "engine/config/errors.h"
+#include "tokenizer/formats/regular_file.h"
 
 namespace vllm::app {
 
@@ -59,20 +60,11 @@ namespace {
 
 bool g_quiet = false;
 
-void WriteErrorBytes(std::string_view rest) {
-  while (!rest.empty()) {
-    const ssize_t written = write(STDERR_FILENO, rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;
-    rest.remove_prefix(static_cast<size_t>(written));
-  }
-}
-
 void WriteError(std::string_view prefix, const SafeText& text) {
   std::string line(prefix);
   line += text.view();
   line.push_back('\n');
-  WriteErrorBytes(line);
+  tokenizer::WriteAll(STDERR_FILENO, line);
 }
 
 }  // namespace
@@ -93,7 +85,7 @@ void PrintDimStatus(std::string_view text) {
   StyledText line;
   line.Append(SafeLine(text), MayColor(STDERR_FILENO) ? kDimStyle : TextStyle());
   line.LineFeed();
-  WriteErrorBytes(line.view());
+  tokenizer::WriteAll(STDERR_FILENO, line.view());
 }
 void SetQuiet(bool quiet) { g_quiet = quiet; }
 bool IsQuiet() { return g_quiet; }

@@ -1,12 +1,13 @@
-// Opens and reads regular files. A FIFO, socket, device or directory is rejected at once, so opening never waits for a
-// writer. Failures are returned as values, so that each caller can throw the error type of its layer. The caller owns
-// the results. Any thread.
+// Opens and reads regular files, and writes to descriptors. A FIFO, socket, device or directory is rejected at once, so
+// opening never waits for a writer. Failures are returned as values, so that each caller can throw the error type of
+// its layer. The caller owns the results. Any thread.
 #pragma once
 
 #include <sys/stat.h>
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace vllm::tokenizer {
@@ -50,6 +51,10 @@ RegularFile OpenRegularFileAt(int directory_fd, const std::string& name);
 
 // Reads a whole file of at most `max_bytes` into `text`. On failure the result contains the error, and `text` is empty.
 RegularFile ReadRegularFile(const std::string& path, size_t max_bytes, std::string& text);
+
+// Writes all bytes, and waits while a descriptor with O_NONBLOCK accepts none. Returns 0 or an errno value. The
+// descriptor may be of any type.
+int WriteAll(int fd, std::string_view bytes);
 
 // Returns the sorted names in a directory without "." and "..", or an empty list if it cannot be opened. Throws
 // std::bad_alloc if memory runs out. The directory iterators of libstdc++ would terminate the program instead, because

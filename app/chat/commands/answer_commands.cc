@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "app/chat/commands/conversation_commands.h"
-#include "app/chats/chat_export.h"
 #include "app/chats/code_blocks.h"
 #include "app/chats/tree_rows.h"
+#include "app/cli/new_file.h"
 #include "app/output/list_text.h"
 #include "app/output/size_text.h"
 #include "app/pickers/chat_pickers.h"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/chats/chat_export.h"
+#include "app/cli/new_file.h"
 #include "app/markdown/answer_display.h"
 #include "app/output/list_text.h"
 #include "app/pickers/chat_pickers.h"
