@@ -13,8 +13,7 @@ TEST_P(LineEditorSizeTest, DraftOfThreeHundredLinesCanBeEditedAnywhere) {
   PtyProgram& editor = Start(columns, rows);
   std::string text;
   for (int i = 0; i < 300; ++i) text += (i > 0 ? "\n" : "") + std::string("line ") + std::to_string(i);
-  std::string keys = text;
-  editor.Send(keys);
+  editor.Send(text);
   ExpectDraft(text, text.size());
   std::string ups;
   for (int i = 0; i < 150; ++i) ups += kUp;
@@ -24,10 +23,9 @@ TEST_P(LineEditorSizeTest, DraftOfThreeHundredLinesCanBeEditedAnywhere) {
   editor.Send(ups + "y");
   text.insert(6, "y");
   ExpectDraft(text, 7);
-  // What was above the draft is not touched.
   editor.Send("\r");
   EXPECT_EQ(Results(1), nlohmann::json({text}));
-  // The whole draft is in the scrollback, each row once.
+  // The scrollback contains each row of the draft once.
   ASSERT_TRUE(
       editor.WaitForScreen([](const TerminalEmulator& terminal) { return terminal.AllRows().back() == ">>>"; }));
   Lines expected;
@@ -145,9 +143,9 @@ TEST_P(LineEditorSizeTest, RandomKeysDoWhatASimpleModelSays) {
           const int column = LayOutDraft(draft, columns, 1).cursor_column;
           const std::optional<size_t> position = MoveByRow(draft, columns, direction, column);
           if (!position) break;
-          // A key between two such keys makes each of them begin at its own column.
-          keys += "\x05\x1b[D";
-          model.cursor = before == model.LineEnd() ? model.text.size() : model.LineEnd();
+          // Another key follows, because a second such key would return to the first one's column.
+          keys += (direction < 0 ? kUp : kDown) + kLeft;
+          model.cursor = *position;
           model.cursor = model.Left();
           break;
         }
