@@ -1,7 +1,4 @@
-#include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,8 +11,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/cli/new_file.h"
 #include "app/cli/xdg.h"
 #include "app/commands/commands.h"
+#include "app/editor/external_editor.h"
 #include "app/model/sampling_defaults.h"
 #include "app/output/json_text.h"
 #include "app/output/list_text.h"
@@ -150,48 +149,6 @@ int Remove(const std::vector<std::string>& names) {
   return 0;
 }
 
-// Opens $VISUAL, $EDITOR or vi, and waits until it ends. Throws ConfigError if it fails.
-void RunEditor(const std::string& path) {
-  std::string editor;
-  for (const char* variable : {"EDITOR", "VISUAL"}) {
-    if (const char* value = std::getenv(variable); value != nullptr && *value != '\0') editor = value;
-  }
-  if (editor.empty()) editor = "vi";
-  // The variable may contain arguments, as for git. The path is an argument of the shell, so it is not interpreted.
-  const std::string command = editor + " \"$@\"";
-  // The terminal sends Ctrl-C to both processes. It is meant for the editor.
-  struct sigaction ignore {};
-  ignore.sa_handler = SIG_IGN;
-  struct sigaction before {};
-  sigaction(SIGINT, &ignore, &before);
-  const pid_t child = fork();
-  if (child == 0) {
-    for (const int signal_number : {SIGINT, SIGPIPE, SIGXFSZ}) signal(signal_number, SIG_DFL);
-    execl("/bin/sh", "sh", "-c", command.c_str(), editor.c_str(), path.c_str(), static_cast<char*>(nullptr));
-    _exit(127);
-  }
-  int status = 0;
-  while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  sigaction(SIGINT, &before, nullptr);
-  if (child < 0) throw ResourceError(std::string("cannot start the editor: ") + std::strerror(errno));
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
-  throw ConfigError("presets edit: the editor failed (" + Escape(editor, 80) + "), so nothing was changed",
-                    "set $VISUAL or $EDITOR to a text editor");
-}
-
-void WriteDraft(const std::string& path, const std::string& text) {
-  const tokenizer::UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  const auto fail = [&] { throw ResourceError("cannot write " + Escape(path) + ": " + std::strerror(errno)); };
-  if (!fd.valid()) fail();
-  for (size_t done = 0; done < text.size();) {
-    const ssize_t count = write(fd.get(), text.data() + done, text.size() - done);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail();
-    done += static_cast<size_t>(count);
-  }
-}
-
 std::string ReadDraft(const std::string& path) {
   std::string text;
   const tokenizer::RegularFile file = tokenizer::ReadRegularFile(path, kMaxDraftBytes, text);
@@ -216,13 +173,12 @@ int Edit(const std::string& name) {
   if (continues) {
     PrintStatus("continuing the draft that was not valid");
   } else {
-    WriteDraft(draft, before);
+    WriteNewFile(draft, before);
   }
-  try {
-    RunEditor(draft);
-  } catch (...) {
+  if (const std::string failure = RunEditor(draft); !failure.empty()) {
     if (!continues) unlink(draft.c_str());
-    throw;
+    throw ConfigError("presets edit: " + failure + ", so nothing was changed",
+                      "set VISUAL or EDITOR to choose another editor");
   }
   const std::string after = ReadDraft(draft);
   if (after == before) {

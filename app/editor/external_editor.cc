@@ -1,13 +1,16 @@
 #include "app/editor/external_editor.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
@@ -44,17 +47,8 @@ class TemporaryFile {
   TemporaryFile& operator=(const TemporaryFile&) = delete;
 
   bool Write(std::string_view text) {
-    if (!fd_.valid()) return false;
-    while (!text.empty()) {
-      const ssize_t written = write(fd_.get(), text.data(), text.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) {
-        error_number_ = errno;
-        return false;
-      }
-      text.remove_prefix(static_cast<size_t>(written));
-    }
-    return true;
+    if (fd_.valid()) error_number_ = tokenizer::WriteAll(fd_.get(), text);
+    return error_number_ == 0;
   }
   const std::string& path() const { return path_; }
   std::string error() const { return std::strerror(error_number_); }
@@ -65,59 +59,96 @@ class TemporaryFile {
   int error_number_ = 0;
 };
 
-// Returns the wait status of the editor, or -1 if it could not be started.
-int RunEditor(const std::string& editor, const std::string& path) {
-  // The shell splits the editor's arguments, as in EDITOR="code --wait".
-  const std::string command = editor + " \"$1\"";
-  // Ctrl-C is for the editor. Ctrl-Z stops the editor and this process together.
-  struct sigaction ignore {};
-  ignore.sa_handler = SIG_IGN;
-  struct sigaction old_interrupt {};
-  struct sigaction old_suspend {};
-  struct sigaction stop {};
-  stop.sa_handler = SIG_DFL;
-  sigaction(SIGINT, &ignore, &old_interrupt);
-  sigaction(SIGTSTP, &stop, &old_suspend);
-  const pid_t pid = fork();
-  if (pid == 0) {
-    signal(SIGINT, SIG_DFL);
-    signal(SIGPIPE, SIG_DFL);
-    signal(SIGXFSZ, SIG_DFL);
-    execl("/bin/sh", "sh", "-c", command.c_str(), "sh", path.c_str(), static_cast<char*>(nullptr));
-    _exit(127);
-  }
-  int status = -1;
-  bool is_ending = false;
-  while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-    // SIGTERM and SIGHUP end the chat. The editor gets a chance to save its file first.
-    if (InterruptWaits().load() && !is_ending) {
-      is_ending = true;
-      kill(pid, SIGHUP);
+// A running editor. During its lifetime this process ignores SIGINT, and SIGTSTP stops it.
+class EditorProcess {
+ public:
+  EditorProcess(const std::string& editor, const std::string& path) {
+    // The shell splits the editor's arguments, as in EDITOR="code --wait".
+    const std::string command = editor + " \"$1\"";
+    struct sigaction ignore {};
+    ignore.sa_handler = SIG_IGN;
+    struct sigaction stop {};
+    stop.sa_handler = SIG_DFL;
+    sigaction(SIGINT, &ignore, &old_interrupt_);
+    sigaction(SIGTSTP, &stop, &old_suspend_);
+    pid_ = fork();
+    if (pid_ == 0) {
+      for (const int signal_number : {SIGINT, SIGPIPE, SIGXFSZ}) signal(signal_number, SIG_DFL);
+      execl("/bin/sh", "sh", "-c", command.c_str(), "sh", path.c_str(), static_cast<char*>(nullptr));
+      _exit(127);
     }
+    // glibc 2.36 declares pidfd_open without extern "C".
+    if (pid_ > 0) fd_ = tokenizer::UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
   }
-  sigaction(SIGINT, &old_interrupt, nullptr);
-  sigaction(SIGTSTP, &old_suspend, nullptr);
-  return status;
-}
+  ~EditorProcess() {
+    if (pid_ > 0) {
+      HangUp();
+      while (waitpid(pid_, &status_, 0) < 0 && errno == EINTR) {
+      }
+    }
+    sigaction(SIGINT, &old_interrupt_, nullptr);
+    sigaction(SIGTSTP, &old_suspend_, nullptr);
+  }
+  EditorProcess(const EditorProcess&) = delete;
+  EditorProcess& operator=(const EditorProcess&) = delete;
+
+  // Returns false if the process could not be created.
+  bool exists() const { return pid_ >= 0; }
+  // Readable once the process has ended; -1 if the kernel has no such descriptors.
+  int fd() const { return fd_.get(); }
+  bool HasEnded() {
+    if (pid_ > 0 && waitpid(pid_, &status_, WNOHANG) != 0) pid_ = 0;
+    return pid_ == 0;
+  }
+  void HangUp() const { kill(pid_, SIGHUP); }
+  // REQUIRES: HasEnded().
+  std::string Failure() const {
+    if (!WIFEXITED(status_)) return "did not run to its end";
+    return WEXITSTATUS(status_) == 0 ? "" : "ended with status " + std::to_string(WEXITSTATUS(status_));
+  }
+
+ private:
+  pid_t pid_ = -1;  // 0: the process has ended
+  tokenizer::UniqueFd fd_;
+  int status_ = -1;
+  struct sigaction old_interrupt_ {};
+  struct sigaction old_suspend_ {};
+};
 
 }  // namespace
 
-std::optional<std::string> EditInEditor(const std::string& text) {
+std::string RunEditor(const std::string& path, const EditorWait& wait) {
+  // A signal that arrives just before the wait is noticed after this time.
+  constexpr int kMaxWaitMs = 100;
   std::string editor = EnvironmentText("VISUAL");
   if (editor.empty()) editor = EnvironmentText("EDITOR");
   if (editor.empty()) editor = "vi";
+  EditorProcess process(editor, path);
+  if (!process.exists()) return "editor " + editor + ": cannot be started: " + std::strerror(errno);
+  bool is_ending = false;
+  while (!process.HasEnded()) {
+    // The editor gets a chance to save its file.
+    if (InterruptWaits().load() && !std::exchange(is_ending, true)) process.HangUp();
+    if (wait) {
+      wait(process.fd(), kMaxWaitMs);
+    } else {
+      pollfd ended = {process.fd(), POLLIN, 0};
+      poll(&ended, 1, kMaxWaitMs);
+    }
+  }
+  const std::string failure = process.Failure();
+  return failure.empty() ? "" : "editor " + editor + ": " + failure;
+}
+
+std::optional<std::string> EditInEditor(const std::string& text, const EditorWait& wait) {
   TemporaryFile file;
   const bool needs_line_end = !text.empty() && text.back() != '\n';
   if (!file.Write(text) || (needs_line_end && !file.Write("\n"))) {
     PrintError("draft file " + file.path() + ": " + file.error());
     return std::nullopt;
   }
-  const int status = RunEditor(editor, file.path());
-  if (status < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    PrintError("editor " + editor + ": " +
-               (status >= 0 && WIFEXITED(status) ? "ended with status " + std::to_string(WEXITSTATUS(status))
-                                                 : "did not run to its end") +
-               "; the draft is unchanged; set VISUAL or EDITOR to choose another editor");
+  if (const std::string failure = RunEditor(file.path(), wait); !failure.empty()) {
+    PrintError(failure + "; the draft is unchanged", "set VISUAL or EDITOR to choose another editor");
     return std::nullopt;
   }
   std::string edited;

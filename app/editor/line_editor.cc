@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,6 +25,7 @@
 #include "app/terminal/terminal_modes.h"
 #include "app/terminal/type_ahead.h"
 #include "engine/config/errors.h"
+#include "tokenizer/formats/regular_file.h"
 
 // After the standard headers, because these headers need FILE.
 #include <readline/history.h>
@@ -38,7 +38,7 @@ constexpr size_t kMaxDraftBytes = TerminalInput::kMaxPasteBytes;
 // A sent draft with more rows is shown without its middle.
 constexpr size_t kMaxSentRows = 1000;
 // Programs that send keys, and slow lines, need less to send the rest of a sequence.
-constexpr int kSequenceMs = 25;
+constexpr auto kSequenceTime = std::chrono::milliseconds(25);
 constexpr auto kMaxDrawDelay = std::chrono::milliseconds(100);
 
 // Global, because readline's callbacks have no user pointer.
@@ -76,19 +76,7 @@ void OnWindowChange(int) {
   errno = saved_errno;
 }
 
-void WriteToTerminal(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = write(STDOUT_FILENO, bytes.data(), bytes.size());
-    if (written >= 0) {
-      bytes.remove_prefix(static_cast<size_t>(written));
-    } else if (errno == EAGAIN) {
-      pollfd wait{STDOUT_FILENO, POLLOUT, 0};
-      poll(&wait, 1, 1000);
-    } else if (errno != EINTR) {
-      return;
-    }
-  }
-}
+void WriteToTerminal(std::string_view bytes) { tokenizer::WriteAll(STDOUT_FILENO, bytes); }
 
 std::string CurrentLine() { return {rl_line_buffer, static_cast<size_t>(rl_end)}; }
 
@@ -185,6 +173,8 @@ std::optional<std::string> LineEditor::ReadLine(const std::string& prompt, const
     if (event == Event::kEnd) return std::nullopt;
   } catch (...) {
     unfinished_line_ = CurrentLine();
+    is_editor_open_ = false;
+    delayed_prints_.clear();
     LeaveDraft();
     rl_callback_handler_remove();
     End();
@@ -208,38 +198,46 @@ LineEditor::Event LineEditor::Wait() {
     }
     if (is_closed_) throw Interrupted(SIGHUP);  // the signal may come later or not at all
     std::vector<pollfd> fds = {{STDIN_FILENO, POLLIN, 0}, {SignalFd(), POLLIN, 0}, {g_window_event_fd, POLLIN, 0}};
-    for (const Watch& watch : watches_) fds.push_back({watch.fd, POLLIN, 0});
-    // Draw when there is no more input, or if input does not end.
+    const auto now = std::chrono::steady_clock::now();
     const bool must_draw = g_readline.must_draw;
-    int timeout_ms = must_draw ? 0 : input_.IsWaitingForMore() ? kSequenceMs : -1;
-    if (must_draw && std::chrono::steady_clock::now() - first_wait > kMaxDrawDelay) Draw();
-    const int num_ready = poll(fds.data(), fds.size(), timeout_ms);
+    int timeout_ms = must_draw ? 0 : -1;
+    // Watched descriptors may be ready all the time, so the end of a wait does not depend on them.
+    if (!must_draw && input_.IsWaitingForMore()) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(last_input_ + kSequenceTime - now);
+      timeout_ms = std::max(0, static_cast<int>(left.count()));
+      if (timeout_ms == 0) {
+        HandleEscapes();
+        continue;
+      }
+    }
+    // Draw when there is no more input, or if input does not end.
+    if (must_draw && now - first_wait > kMaxDrawDelay) Draw();
+    const int num_ready = Poll(fds, timeout_ms);
     if (num_ready == 0) {
       if (must_draw) Draw();
-      if (!must_draw) HandleEscapes();
       first_wait = std::chrono::steady_clock::now();
-      continue;
     }
-    if (num_ready < 0) continue;
+    if (num_ready <= 0) continue;
     if (fds[1].revents != 0) HandleSignal(TakeSignal());
     if (fds[2].revents != 0) HandleWindowChange();
     if (fds[0].revents != 0 && !ReadInput()) is_closed_ = true;
-    std::vector<int> ready;
-    for (size_t i = 3; i < fds.size(); ++i) {
-      if (fds[i].revents != 0) ready.push_back(fds[i].fd);
-    }
-    RunWatches(ready);
   }
 }
 
-void LineEditor::RunWatches(const std::vector<int>& ready) {
-  for (const int fd : ready) {
-    // A callback may remove watches.
+int LineEditor::Poll(std::vector<pollfd>& fds, int timeout_ms) {
+  const size_t num_fds = fds.size();
+  for (const Watch& watch : watches_) fds.push_back({watch.fd, POLLIN, 0});
+  const int num_ready = poll(fds.data(), fds.size(), timeout_ms);
+  for (size_t i = num_fds; num_ready > 0 && i < fds.size(); ++i) {
+    if (fds[i].revents == 0) continue;
+    // An earlier callback may have removed the watch.
+    const int fd = fds[i].fd;
     const auto watch = std::find_if(watches_.begin(), watches_.end(), [fd](const Watch& w) { return w.fd == fd; });
     if (watch == watches_.end()) continue;
-    const std::function<void()> callback = watch->callback;
-    callback();
+    const std::shared_ptr<std::function<void()>> callback = watch->callback;
+    (*callback)();
   }
+  return num_ready;
 }
 
 bool LineEditor::ReadInput() {
@@ -247,6 +245,7 @@ bool LineEditor::ReadInput() {
   const ssize_t num_read = read(STDIN_FILENO, buffer.data(), buffer.size());
   if (num_read < 0) return errno == EINTR || errno == EAGAIN;
   if (num_read == 0) return false;
+  last_input_ = std::chrono::steady_clock::now();
   const size_t size = static_cast<size_t>(num_read);
   const size_t num_before = std::min(size, TakeNumBytesTypedBefore());
   std::replace(buffer.begin(), buffer.begin() + static_cast<std::ptrdiff_t>(num_before), '\n', '\r');
@@ -368,10 +367,8 @@ void LineEditor::HandleInterrupt() {
 void LineEditor::HandleWindowChange() {
   uint64_t count = 0;
   [[maybe_unused]] const ssize_t num_read = read(g_window_event_fd, &count, sizeof(count));
-  winsize size{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return;
-  const int num_rows = size.ws_row > 0 ? size.ws_row : 24;
-  const int num_columns = size.ws_col > 0 ? size.ws_col : 80;
+  const int num_rows = TerminalRows(STDOUT_FILENO);
+  const int num_columns = TerminalColumns(STDOUT_FILENO);
   if (num_rows == num_rows_ && num_columns == num_columns_) return;
   num_rows_ = num_rows;
   num_columns_ = num_columns;
@@ -430,12 +427,12 @@ void LineEditor::LeaveDraft() {
   g_readline.must_draw = true;
 }
 
-void LineEditor::PrintAbove(const std::function<void()>& print) {
-  if (!is_reading_) {
+void LineEditor::PrintAbove(std::function<void()> print) {
+  if (is_editor_open_) {
+    delayed_prints_.push_back(std::move(print));
+  } else if (!is_reading_) {
     print();
-    return;
-  }
-  if (draws_) {
+  } else if (draws_) {
     WriteToTerminal(view_.Erase());
     print();
     g_readline.must_draw = true;
@@ -450,12 +447,25 @@ void LineEditor::PrintAbove(const std::function<void()>& print) {
 
 void LineEditor::AddWatch(int fd, std::function<void()> callback) {
   RemoveWatch(fd);
-  watches_.push_back({fd, std::move(callback)});
+  watches_.push_back({fd, std::make_shared<std::function<void()>>(std::move(callback))});
 }
 
 void LineEditor::RemoveWatch(int fd) {
   watches_.erase(std::remove_if(watches_.begin(), watches_.end(), [fd](const Watch& watch) { return watch.fd == fd; }),
                  watches_.end());
+}
+
+void LineEditor::LendTerminal(const std::function<void()>& run) {
+  rl_deprep_terminal();
+  SetBracketedPaste(false);
+  RestoreTerminal();
+  run();
+  EnterChatModes();
+  PrepareTerminal(1);
+  BindEditorKeys();
+  SetBracketedPaste(true);
+  HandleWindowChange();
+  g_readline.must_draw = true;
 }
 
 void LineEditor::OpenEditor() {
@@ -464,20 +474,20 @@ void LineEditor::OpenEditor() {
   } else {
     LeaveDraft();
   }
-  rl_deprep_terminal();
-  SetBracketedPaste(false);
-  RestoreTerminal();
-  const std::optional<std::string> edited = EditInEditor(CurrentLine());
-  EnterChatModes();
-  PrepareTerminal(1);
-  BindEditorKeys();
-  SetBracketedPaste(true);
+  std::optional<std::string> edited;
+  LendTerminal([&] {
+    is_editor_open_ = true;
+    edited = EditInEditor(CurrentLine(), [this](int fd, int timeout_ms) {
+      std::vector<pollfd> fds = {{fd, POLLIN, 0}};
+      Poll(fds, timeout_ms);
+    });
+    is_editor_open_ = false;
+    for (const std::function<void()>& print : std::exchange(delayed_prints_, {})) print();
+  });
   if (edited) {
     const std::string text = DraftText(*edited);
     if (text.size() <= kMaxDraftBytes) ReplaceDraft(text);
   }
-  HandleWindowChange();
-  g_readline.must_draw = true;
   if (!draws_) {
     rl_on_new_line();
     rl_redisplay();
@@ -486,16 +496,7 @@ void LineEditor::OpenEditor() {
 
 void LineEditor::Suspend() {
   LeaveDraft();
-  rl_deprep_terminal();
-  SetBracketedPaste(false);
-  RestoreTerminal();
-  SuspendProcess();
-  EnterChatModes();
-  PrepareTerminal(1);
-  BindEditorKeys();
-  SetBracketedPaste(true);
-  HandleWindowChange();
-  g_readline.must_draw = true;
+  LendTerminal(SuspendProcess);
   if (!draws_) rl_forced_update_display();
 }
 
@@ -549,7 +550,8 @@ int LineEditor::OnReadKey(std::FILE*) {
     // other than a key comes; then the command ends without effect.
     if (editor.is_closed_ || editor.input_.HasPaste() || InterruptWaits().load()) return EOF;
     pollfd wait{STDIN_FILENO, POLLIN, 0};
-    const int num_ready = poll(&wait, 1, editor.input_.IsWaitingForMore() ? kSequenceMs : 100);
+    const int num_ready =
+        poll(&wait, 1, editor.input_.IsWaitingForMore() ? static_cast<int>(kSequenceTime.count()) : 100);
     if (num_ready == 0) editor.input_.Flush();
     if (num_ready > 0 && !editor.ReadInput()) editor.is_closed_ = true;
   }

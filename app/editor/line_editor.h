@@ -8,6 +8,8 @@
 // carriage returns and backspaces there.
 #pragma once
 
+#include <poll.h>
+
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -38,19 +40,20 @@ class LineEditor {
   // Returns the draft as it was when the last ReadLine threw.
   const std::string& unfinished_line() const { return unfinished_line_; }
 
-  // While ReadLine waits, calls `callback` whenever `fd` is readable or closed. The callback must read or remove it.
-  // Borrows `fd`. A callback that prints calls PrintAbove.
+  // While ReadLine waits, also for an external editor, calls `callback` whenever `fd` is readable or closed. The
+  // callback must read or remove it. Borrows `fd`. A callback that prints calls PrintAbove.
   void AddWatch(int fd, std::function<void()> callback);
   void RemoveWatch(int fd);
   // Calls `print`, which writes whole lines to the terminal. If ReadLine is waiting, the lines appear above the draft.
-  void PrintAbove(const std::function<void()>& print);
+  // While an external editor is open, `print` is called after its end.
+  void PrintAbove(std::function<void()> print);
 
  private:
   enum class Event { kNone, kSent, kEnd };
 
   struct Watch {
     int fd;
-    std::function<void()> callback;
+    std::shared_ptr<std::function<void()>> callback;  // shared with the call that is running
   };
 
   void Begin(const std::string& prompt);
@@ -66,10 +69,13 @@ class LineEditor {
   void HandleSignal(int signal_number);
   void HandleInterrupt();
   void HandleWindowChange();
-  void RunWatches(const std::vector<int>& ready);
+  // Polls `fds` and the watched descriptors, calls the callbacks of those that are ready, and returns poll's result.
+  int Poll(std::vector<pollfd>& fds, int timeout_ms);
   // Reads what the terminal has sent. Returns false if it is closed.
   bool ReadInput();
   void SetBracketedPaste(bool on);
+  // Calls `run` with the terminal's previous modes.
+  void LendTerminal(const std::function<void()>& run);
   void OpenEditor();
   void Suspend();
   void Draw();
@@ -92,6 +98,7 @@ class LineEditor {
   std::unique_ptr<HistoryFile> history_;   // null: no history is kept
   std::vector<Watch> watches_;
   TerminalInput input_;
+  std::chrono::steady_clock::time_point last_input_;
   DraftView view_;
   std::string prompt_;
   std::string unfinished_line_;
@@ -99,7 +106,9 @@ class LineEditor {
   bool bracketed_paste_ = true;  // as inputrc says
   bool marks_pastes_ = false;    // bracketed paste is on
   bool is_reading_ = false;
-  bool is_closed_ = false;  // the terminal is
+  bool is_closed_ = false;       // the terminal is
+  bool is_editor_open_ = false;  // an external editor uses the terminal
+  std::vector<std::function<void()>> delayed_prints_;
   int num_rows_ = 24;
   int num_columns_ = 80;
   size_t first_row_ = 0;  // of a draft that is taller than the screen

@@ -124,12 +124,9 @@ TEST_F(LineEditorTest, ControlGEndsASearch) {
 }
 
 TEST_F(LineEditorTest, ControlGOpensTheDraftInTheEditor) {
-  const fs::path script = directory_ / "my editor";
-  std::ofstream(script) << "#!/bin/sh\nstat -c %a \"$1\" >" << (directory_ / "mode").string()
-                        << "\ntr a-z A-Z <\"$1\" >\"$1.new\"\nprintf 'more\\n' >>\"$1.new\"\nmv \"$1.new\" \"$1\"\n"
-                        << "echo \"$1\" >" << (directory_ / "name").string() << "\n";
-  fs::permissions(script, fs::perms::owner_all);
-  environment_["EDITOR"] = "'" + script.string() + "'";
+  SetEditor("stat -c %a \"$1\" >" + (directory_ / "mode").string() +
+            "\ntr a-z A-Z <\"$1\" >\"$1.new\"\nprintf 'more\\n' >>\"$1.new\"\nmv \"$1.new\" \"$1\"\n" +
+            "echo \"$1\" >" + (directory_ / "name").string());
   environment_["TMPDIR"] = directory_.string();
   PtyProgram& editor = Start();
   editor.Send("one\ntwo\x07");
@@ -284,10 +281,37 @@ TEST_F(LineEditorTest, LinesArePrintedAboveTheDraft) {
   editor.Send("one\ntwo" + kLeft);
   ExpectDraft("one\ntwo", 6);
   std::ofstream(pipe) << "a batch row is done\n" << std::flush;
-  ExpectScreen("a batch row is done\n>>> one\n... two\n");
+  ExpectScreen("1: a batch row is done\n>>> one\n... two\n");
   EXPECT_EQ(editor.terminal().cursor(), (ScreenCursor{2, 6}));
+  std::ofstream(pipe) << "another\n" << std::flush;
+  ExpectScreen("1: a batch row is done\n2: another\n>>> one\n... two\n");
   editor.Send("x\r");
   EXPECT_EQ(Results(1), nlohmann::json({"one\ntwxo"}));
+}
+
+TEST_F(LineEditorTest, WatchesAreServedAndLinesKeptWhileAnEditorIsOpen) {
+  const std::string pipe = (directory_ / "pipe").string();
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  // The editor ends when the text has been read.
+  SetEditor("echo text >" + pipe + "\nfor i in $(seq 500); do\n  grep -q text " + pipe +
+            ".log && echo read && exit\n  sleep 0.02\ndone");
+  PtyProgram& editor = Start(80, 24, {"", pipe});
+  editor.Send("draft");
+  ExpectDraft("draft", 5);
+  editor.Send("\x07");
+  ExpectScreen("read\n1: text\n>>> draft\n");
+}
+
+TEST_F(LineEditorTest, SignalEndsTheProgramAndItsEditor) {
+  SetEditor("trap 'echo hung up; exit 1' HUP\necho editing\nwhile :; do sleep 0.02; done");
+  PtyProgram& editor = Start();
+  editor.Send("draft\x07");
+  ASSERT_TRUE(editor.WaitFor("editing")) << editor.output();
+  kill(editor.pid(), SIGTERM);
+  EXPECT_EQ(editor.WaitForExit(), 128 + SIGTERM);
+  EXPECT_NE(editor.output().find("hung up"), std::string::npos) << editor.output();
+  EXPECT_TRUE(editor.TerminalIsRestored());
+  EXPECT_EQ(Results(1)[0], nlohmann::json({SIGTERM, "draft"}));
 }
 
 TEST_F(LineEditorTest, HistoryFileSkipsLinesThatBeginWithABlank) {

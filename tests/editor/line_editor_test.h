@@ -58,6 +58,13 @@ class LineEditorTest : public testing::Test {
     EXPECT_TRUE(editor_->WaitFor(">>> ")) << editor_->output();
     return *editor_;
   }
+  // Makes this shell script the editor. Its path contains a blank.
+  void SetEditor(const std::string& script) {
+    const fs::path path = directory_ / "my editor";
+    std::ofstream(path) << "#!/bin/sh\n" << script << "\n";
+    fs::permissions(path, fs::perms::owner_all);
+    environment_["EDITOR"] = "'" + path.string() + "'";
+  }
   // Returns the messages that were sent, after waiting for `count` of them.
   nlohmann::json Results(size_t count) {
     nlohmann::json results = nlohmann::json::array();

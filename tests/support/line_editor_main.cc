@@ -2,8 +2,8 @@
 //
 //   line_editor_program RESULTS [HISTORY [PIPE]]
 // Each message is appended to the file RESULTS as a JSON string in a line. The signal that ended the program and the
-// unsent draft follow as a JSON array. HISTORY is the history file, "" for none. Each line that arrives in the named
-// pipe PIPE is printed above the draft.
+// unsent draft follow as a JSON array. HISTORY is the history file, "" for none. Each text that arrives in the named
+// pipe PIPE is numbered, appended to the file PIPE.log and printed above the draft.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -52,12 +52,15 @@ int Main(int argc, char** argv) {
     LineEditor editor(history, Complete);
     if (argc > 3) {
       const int fd = open(argv[3], O_RDWR | O_NONBLOCK);
-      editor.AddWatch(fd, [&editor, fd] {
+      const std::string log = std::string(argv[3]) + ".log";
+      editor.AddWatch(fd, [&editor, fd, log, number = 0]() mutable {
         std::string buffer(4096, '\0');
         const ssize_t size = read(fd, buffer.data(), buffer.size());
         if (size <= 0) return;
         buffer.resize(static_cast<size_t>(size));
-        editor.PrintAbove([&] { PrintNoteLines(buffer.substr(0, buffer.find_last_not_of('\n') + 1)); });
+        const std::string text = std::to_string(++number) + ": " + buffer.substr(0, buffer.find_last_not_of('\n') + 1);
+        std::ofstream(log, std::ios::app) << text << std::endl;
+        editor.PrintAbove([text] { PrintNoteLines(text); });
       });
     }
     try {
