@@ -13,6 +13,7 @@
 #include "app/editor/multi_line.h"
 #include "app/terminal/progress_line.h"
 #include "app/terminal/text_width.h"
+#include "tokenizer/unicode/utf8.h"
 
 // After the standard headers, because these headers need FILE.
 #include <readline/history.h>
@@ -39,6 +40,9 @@ size_t LineBegin() {
 size_t LineEnd() { return std::min(Line().find('\n', Point()), Line().size()); }
 
 void SetPoint(size_t position) { rl_point = static_cast<int>(position); }
+
+// Returns true in the command mode of vi, also while an operator such as d waits for its motion.
+bool IsViCommandMode() { return rl_get_keymap() == vi_movement_keymap; }
 
 // Runs `command` with the opposite count if `count` is negative. Returns true if it did.
 bool RanOpposite(rl_command_func_t* command, int count, int key) {
@@ -84,13 +88,20 @@ int DeleteRight(int count, int key) {
   return 0;
 }
 
+// In vi's command mode, 0 and $ stay in the line.
 int GoToLineBegin(int, int) {
-  SetPoint(Point() == LineBegin() ? 0 : LineBegin());
+  SetPoint(Point() == LineBegin() && !IsViCommandMode() ? 0 : LineBegin());
   return 0;
 }
 
 int GoToLineEnd(int, int) {
-  SetPoint(Point() == LineEnd() ? Line().size() : LineEnd());
+  size_t end = Point() == LineEnd() && !IsViCommandMode() ? Line().size() : LineEnd();
+  // The operators d, c and y include the character to which $ moves, which must not be the line break.
+  if (RL_ISSTATE(RL_STATE_VIMOTION) != 0 && Point() < end && end < Line().size()) {
+    do --end;
+    while (tokenizer::IsUtf8Continuation(Line()[end]));
+  }
+  SetPoint(end);
   return 0;
 }
 
@@ -114,7 +125,7 @@ int GoByRow(int direction, int count, int key) {
   if (rl_last_func != GoUp && rl_last_func != GoDown) g_goal_column.reset();
   for (; count > 0; --count) {
     const std::string prompt = CurrentPrompt();
-    const Draft draft = CurrentDraft(prompt, kContinuationPrompt);
+    const Draft draft = CurrentDraft(prompt);
     const int num_columns = TerminalColumns(STDOUT_FILENO);
     if (!g_goal_column) g_goal_column = LayOutDraft(draft, num_columns, 1).cursor_column;
     if (const auto position = MoveByRow(draft, num_columns, direction, *g_goal_column)) {
@@ -149,6 +160,72 @@ int AcceptDraft(int count, int key) {
   }
   if (HasOpenBlock(Line())) return InsertLineBreak(1, key);
   return rl_newline(count, key);
+}
+
+int ViGoToText(int, int) {
+  SetPoint(LineBegin());
+  while (Point() < LineEnd() && (Line()[Point()] == ' ' || Line()[Point()] == '\t')) ++rl_point;
+  return 0;
+}
+
+int ViInsertAtLineBegin(int, int key) {
+  SetPoint(LineBegin());
+  return rl_vi_insert_mode(1, key);
+}
+
+int ViAppend(int, int key) {
+  if (Point() < LineEnd()) SetPoint(NextCluster(Point()));
+  return rl_vi_insert_mode(1, key);
+}
+
+int ViAppendAtLineEnd(int, int key) {
+  SetPoint(LineEnd());
+  return rl_vi_insert_mode(1, key);
+}
+
+int ViDeleteRight(int count, int) {
+  size_t end = Point();
+  for (; count > 0 && end < LineEnd(); --count) end = NextCluster(end);
+  rl_kill_text(rl_point, static_cast<int>(end));
+  return 0;
+}
+
+int ViDeleteLeft(int count, int) {
+  size_t begin = Point();
+  for (; count > 0 && begin > LineBegin(); --count) begin = PreviousCluster(Line(), begin);
+  rl_kill_text(static_cast<int>(begin), rl_point);
+  SetPoint(begin);
+  return 0;
+}
+
+// D and d.
+int ViDeleteTo(int count, int key) {
+  if (key != 'D') return rl_vi_delete_to(count, key);
+  rl_kill_text(rl_point, static_cast<int>(LineEnd()));
+  return 0;
+}
+
+// C and c.
+int ViChangeTo(int count, int key) {
+  if (key != 'C') return rl_vi_change_to(count, key);
+  rl_kill_text(rl_point, static_cast<int>(LineEnd()));
+  return rl_vi_insert_mode(1, key);
+}
+
+int ViLeaveInsertMode(int count, int key) {
+  const int begin = rl_point;
+  const bool is_at_line_begin = Point() == LineBegin();
+  rl_vi_movement_mode(count, key);
+  if (is_at_line_begin) rl_point = begin;
+  return 0;
+}
+
+// Replaces the function of ESC in vi's insert mode. It is stored in the keymap of the sequences that begin with ESC.
+void BindViEscape() {
+  const KEYMAP_ENTRY& escape = vi_insertion_keymap[ESC];
+  if (escape.type != ISKMAP) return;
+  KEYMAP_ENTRY& alone = reinterpret_cast<Keymap>(escape.function)[ANYOTHERKEY];
+  if (alone.type == ISFUNC && alone.function == rl_vi_movement_mode) alone.function = ViLeaveInsertMode;
 }
 
 int ClearScreen(int, int) {
@@ -201,21 +278,20 @@ void BindEditorKeys() {
   for (Keymap map : {emacs_standard_keymap, vi_insertion_keymap, vi_movement_keymap}) {
     rl_bind_keyseq_in_map("\x1b[", rl_skip_csi_sequence, map);
   }
-  const std::array<std::pair<rl_command_func_t*, rl_command_func_t*>, 12> replaced = {{
-      {rl_newline, AcceptDraft},
-      {rl_backward_char, MoveLeft},
-      {rl_forward_char, MoveRight},
-      {rl_delete, DeleteRight},
-      {rl_beg_of_line, GoToLineBegin},
-      {rl_end_of_line, GoToLineEnd},
-      {rl_kill_line, KillToLineEnd},
-      {rl_unix_line_discard, KillToLineBegin},
-      {rl_get_previous_history, GoUp},
-      {rl_get_next_history, GoDown},
-      {rl_clear_screen, ClearScreen},
-      {rl_refresh_line, ClearScreen},
-  }};
-  for (const auto& [from, to] : replaced) Replace(from, to);
+  constexpr auto kReplaced = std::to_array<std::pair<rl_command_func_t*, rl_command_func_t*>>({
+      {rl_newline, AcceptDraft},       {rl_backward_char, MoveLeft},
+      {rl_forward_char, MoveRight},    {rl_delete, DeleteRight},
+      {rl_beg_of_line, GoToLineBegin}, {rl_end_of_line, GoToLineEnd},
+      {rl_kill_line, KillToLineEnd},   {rl_unix_line_discard, KillToLineBegin},
+      {rl_get_previous_history, GoUp}, {rl_get_next_history, GoDown},
+      {rl_clear_screen, ClearScreen},  {rl_refresh_line, ClearScreen},
+      {rl_vi_first_print, ViGoToText}, {rl_vi_insert_beg, ViInsertAtLineBegin},
+      {rl_vi_append_mode, ViAppend},   {rl_vi_append_eol, ViAppendAtLineEnd},
+      {rl_vi_delete, ViDeleteRight},   {rl_vi_delete_to, ViDeleteTo},
+      {rl_vi_change_to, ViChangeTo},   {rl_vi_rubout, ViDeleteLeft},
+  });
+  for (const auto& [from, to] : kReplaced) Replace(from, to);
+  BindViEscape();
   Replace(rl_rubout, DeleteLeft);
   g_search_keys_are_bound = false;
 }
@@ -227,9 +303,24 @@ void UpdateSearchKeys() {
   Replace(is_searching ? DeleteLeft : rl_rubout, is_searching ? rl_rubout : DeleteLeft);
 }
 
-Draft CurrentDraft(std::string_view prompt, std::string_view continuation) {
-  return {Line(), Point(), prompt, continuation};
+bool IsViCommandAwaited() {
+  constexpr unsigned long kInsideCommand = RL_STATE_ISEARCH | RL_STATE_NSEARCH | RL_STATE_VIMOTION |
+                                           RL_STATE_CHARSEARCH | RL_STATE_NUMERICARG | RL_STATE_MULTIKEY;
+  return IsViCommandMode() && RL_ISSTATE(kInsideCommand) == 0;
 }
+
+bool MoveViCursorToCluster() {
+  if (!IsViCommandAwaited()) return false;
+  const size_t before = Point();
+  if (Point() == LineEnd()) {
+    if (Point() > LineBegin()) SetPoint(PreviousCluster(Line(), Point()));
+  } else {
+    SetPoint(PreviousCluster(Line(), Point() + 1));
+  }
+  return Point() != before;
+}
+
+Draft CurrentDraft(std::string_view prompt) { return {Line(), Point(), prompt, kContinuationPrompt}; }
 
 std::string CurrentPrompt() {
   std::string prompt(SafeLine(rl_display_prompt == nullptr ? "" : rl_display_prompt).view());

@@ -9,6 +9,7 @@
 //   Ctrl-K, Ctrl-U              kill to the end or beginning of the line, or the line break there
 //   Ctrl-L                      moves the draft to the top of the screen
 //   Ctrl-G                      opens the draft in an editor
+//   I, A, C, D, ^, 0, $, a, x, X    in vi mode: act on a line, while readline takes the draft for one line
 // A key of the user's inputrc that runs one of readline's commands in this list runs the new one. A key that inputrc
 // binds to another command keeps it.
 #pragma once
@@ -20,7 +21,7 @@
 
 namespace vllm::app {
 
-// What a command leaves for LineEditor to do.
+// A request of a command to LineEditor.
 enum class EditorRequest { kNone, kOpenEditor, kClearScreen };
 EditorRequest TakeEditorRequest();
 
@@ -29,9 +30,15 @@ void BindEditorKeys();
 // Binds the keys again if readline has begun or ended a search of the history: a search knows only readline's commands.
 void UpdateSearchKeys();
 
-// Returns readline's line and cursor, with these prompts. Borrows readline's line until the next command.
-Draft CurrentDraft(std::string_view prompt, std::string_view continuation);
-// Returns what stands before the draft: the prompt of ReadLine, or the message of a search.
+// Returns true if readline is in vi's command mode and has read all keys of the previous command.
+bool IsViCommandAwaited();
+// Call after each key. If vi's command mode has left the cursor behind the last character of a line or inside a
+// grapheme cluster, moves it to the beginning of that character and returns true.
+bool MoveViCursorToCluster();
+
+// Returns readline's line and cursor, with this prompt. Borrows readline's line until the next command.
+Draft CurrentDraft(std::string_view prompt);
+// Returns the text before the draft: the prompt of ReadLine, or the message of a search.
 std::string CurrentPrompt();
 // Replaces readline's line, so that undo restores it.
 void ReplaceDraft(const std::string& text);

@@ -63,8 +63,9 @@ class TemporaryFile {
 class EditorProcess {
  public:
   EditorProcess(const std::string& editor, const std::string& path) {
-    // The shell splits the editor's arguments, as in EDITOR="code --wait".
-    const std::string command = editor + " \"$1\"";
+    // The shell splits the editor's arguments, as in EDITOR="code --wait", and becomes the editor, so that the editor
+    // receives SIGHUP. With env, the variable may begin with assignments.
+    const std::string command = "exec env " + editor + " \"$1\"";
     struct sigaction ignore {};
     ignore.sa_handler = SIG_IGN;
     struct sigaction stop {};

@@ -100,6 +100,8 @@ LineEditor::LineEditor(std::string history_path, Completer completer) : complete
   // Defaults, which inputrc can change.
   rl_variable_bind("enable-bracketed-paste", "on");
   rl_variable_bind("show-all-if-ambiguous", "on");
+  // In vi's insert mode, readline waits again for a sequence after an ESC for which LineEditor has waited.
+  rl_variable_bind("keyseq-timeout", "1");
   rl_initialize();  // reads inputrc
   draws_ = TerminalHas(STDOUT_FILENO, "el");
   // Set after the initialization, which takes the terminal for a dumb one if there is such a function.
@@ -256,7 +258,12 @@ bool LineEditor::ReadInput() {
 void LineEditor::HandleEscapes() {
   const int num_escapes = input_.Flush();
   if (num_escapes == 0) return;
-  // Vi mode gives ESC its meaning, and so does a search.
+  if (IsViCommandAwaited()) {
+    // ESC has no effect. Readline would take it for the beginning of a sequence, and with it the next key.
+    for (int i = 0; i < num_escapes; ++i) input_.TakeKey();
+    return;
+  }
+  // Vi's insert mode gives ESC its meaning, and so does a search.
   if (rl_editing_mode == 0 || RL_ISSTATE(RL_STATE_ISEARCH | RL_STATE_NSEARCH) != 0) return;
   // Readline waits for the key after an ESC that it has, so another ESC must not reach it. Ctrl-G, which follows in its
   // place, ends that.
@@ -286,6 +293,7 @@ void LineEditor::HandleKeys() {
     rl_callback_read_char();
     if (g_readline.has_line || g_readline.at_end) return;
     UpdateSearchKeys();
+    if (MoveViCursorToCluster() && !draws_) rl_redisplay();
     HandleRequest();
   }
 }
@@ -381,7 +389,7 @@ void LineEditor::Draw() {
   g_readline.must_draw = false;
   if (!draws_) return;
   const std::string prompt = CurrentPrompt();
-  const Draft draft = CurrentDraft(prompt, kContinuationPrompt);
+  const Draft draft = CurrentDraft(prompt);
   // One row of what stands above the draft stays visible.
   const DraftLayout layout = LayOutDraft(draft, num_columns_, std::max(1, num_rows_ - 1), first_row_);
   first_row_ = layout.first_row;
@@ -420,7 +428,7 @@ void LineEditor::LeaveDraft() {
     return;
   }
   const std::string prompt = CurrentPrompt();
-  Draft draft = CurrentDraft(prompt, kContinuationPrompt);
+  Draft draft = CurrentDraft(prompt);
   draft.cursor = draft.text.size();
   WriteToTerminal(view_.Draw(LayOutDraft(draft, num_columns_, std::max(1, num_rows_ - 1), first_row_)) + "\n");
   view_.Forget();

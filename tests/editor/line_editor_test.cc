@@ -350,19 +350,83 @@ TEST_F(LineEditorTest, InputrcIsRespected) {
   ExpectDraft("abmacro", 7);
 }
 
-TEST_F(LineEditorTest, ViModeWorks) {
-  const fs::path inputrc = directory_ / "inputrc";
-  std::ofstream(inputrc) << "set editing-mode vi\n";
-  environment_["INPUTRC"] = inputrc.string();
-  PtyProgram& editor = Start();
-  editor.Send("one\ntwo");
-  ExpectDraft("one\ntwo", 7);
-  editor.Send("\x1b");
-  ExpectDraft("one\ntwo", 6);
-  editor.Send("kix");
+class LineEditorViTest : public LineEditorTest {
+ protected:
+  void SetUp() override {
+    LineEditorTest::SetUp();
+    const fs::path inputrc = directory_ / "inputrc";
+    std::ofstream(inputrc) << "set editing-mode vi\n";
+    environment_["INPUTRC"] = inputrc.string();
+  }
+  // Types a text in insert mode, leaves that mode and types the keys. ESC must not arrive together with other keys.
+  PtyProgram& Type(const std::string& text, const std::string& keys) {
+    PtyProgram& editor = Start();
+    editor.Send(text);
+    ExpectDraft(text, text.size());
+    editor.Send("\x1b");
+    const size_t line_feed = text.rfind('\n');
+    const size_t line_begin = line_feed == std::string::npos ? 0 : line_feed + 1;
+    ExpectDraft(text, line_begin == text.size() ? text.size() : PreviousCluster(text, text.size()));
+    editor.Send(keys);
+    return editor;
+  }
+};
+
+TEST_F(LineEditorViTest, KeysMoveByRowAndInsert) {
+  PtyProgram& editor = Type("one\ntwo", "kix");
   ExpectDraft("onxe\ntwo", 3);
   editor.Send("\r");
   EXPECT_EQ(Results(1), nlohmann::json({"onxe\ntwo"}));
+}
+
+TEST_F(LineEditorViTest, CursorStaysInTheLine) {
+  Type("one\ntwo\nthree", "kllllx000D");
+  ExpectDraft("one\n\nthree", 4);
+}
+
+TEST_F(LineEditorViTest, OperatorsStayInTheLine) {
+  PtyProgram& editor = Type("one\ntwo\nthree", "k0lCX");
+  ExpectDraft("one\ntX\nthree", 6);
+  editor.Send("\x1b");
+  ExpectDraft("one\ntX\nthree", 5);
+  editor.Send("0d$");
+  ExpectDraft("one\n\nthree", 4);
+  editor.Send("jd0");
+  ExpectDraft("one\n\nthree", 5);
+  editor.Send("$d0");
+  ExpectDraft("one\n\ne", 5);
+}
+
+TEST_F(LineEditorViTest, EscapeAtTheBeginningOfALineStaysThere) {
+  Type("one\n", "x");
+  ExpectDraft("one\n", 4);
+}
+
+TEST_F(LineEditorViTest, InsertAndAppendActOnTheLine) {
+  PtyProgram& editor = Type("one\n  two\nthree", "kI<");
+  ExpectDraft("one\n<  two\nthree", 5);
+  editor.Send("\x1b");
+  ExpectDraft("one\n<  two\nthree", 4);
+  editor.Send("A>");
+  ExpectDraft("one\n<  two>\nthree", 11);
+  editor.Send("\x1b");
+  ExpectDraft("one\n<  two>\nthree", 10);
+  editor.Send("0x^iv");
+  ExpectDraft("one\n  vtwo>\nthree", 7);
+}
+
+TEST_F(LineEditorViTest, ClustersAreDeletedWhole) {
+  Type("a" + kFamily + "e\xCC\x81", "xxiz");
+  ExpectDraft("za", 1);
+}
+
+TEST_F(LineEditorViTest, KeyAfterARepeatedEscapeIsNotLost) {
+  PtyProgram& editor = Type("ab", "");
+  editor.Send("\x1b");
+  // Waits until the second ESC is known to be alone.
+  editor.WaitForScreen([](const TerminalEmulator&) { return false; }, std::chrono::milliseconds(200));
+  editor.Send("x");
+  ExpectDraft("a", 0);
 }
 
 TEST_F(LineEditorTest, UnknownKeysInsertNothing) {
