@@ -3,36 +3,21 @@
 #include <algorithm>
 
 #include "app/terminal/text_width.h"
-#include "tokenizer/unicode/utf8.h"
 
 namespace vllm::app {
 namespace {
 
 constexpr int kTabColumns = 8;
 
-// A cluster as it is shown.
+// The size of a cluster on the terminal.
 struct ShownCluster {
   size_t num_bytes;  // in the draft
   int columns;
-  int max_columns;  // in a terminal that shows every code point for itself
+  int max_columns;  // see MaxClusterColumns
 };
 
-bool IsRegionalIndicator(char32_t c) { return c >= 0x1F1E6 && c <= 0x1F1FF; }
-
-int MaxColumns(std::string_view cluster) {
-  constexpr char32_t kEmojiSelector = 0xFE0F;
-  int columns = 0;
-  for (size_t i = 0; i < cluster.size();) {
-    const tokenizer::Utf8Step step = tokenizer::DecodeUtf8(cluster, i);
-    const int own = ClusterAt(cluster.substr(i, step.length), 0).columns;
-    columns += IsRegionalIndicator(step.code_point) ? 2 : step.code_point == kEmojiSelector ? std::max(own, 1) : own;
-    i += step.length;
-  }
-  return columns;
-}
-
-// Returns the cluster at `position`, whose row has `column` columns before it, and appends what is shown to `out` if it
-// is not null. REQUIRES: the character there is not a line feed.
+// Returns the cluster at `position`, whose row has `column` columns before it, and appends the text that shows it to
+// `out` if that is not null. REQUIRES: the character there is not a line feed.
 ShownCluster Show(std::string_view text, size_t position, int column, int row_columns, SafeText* out) {
   const char c = text[position];
   const bool ends_before_ascii = position + 1 >= text.size() || static_cast<unsigned char>(text[position + 1]) < 0x80;
@@ -52,7 +37,7 @@ ShownCluster Show(std::string_view text, size_t position, int column, int row_co
   const SafeText safe(raw);
   if (safe.view() == raw) {
     if (out != nullptr) *out += safe;
-    return {cluster.num_bytes, cluster.columns, cluster.is_single ? cluster.columns : MaxColumns(raw)};
+    return {cluster.num_bytes, cluster.columns, cluster.is_single ? cluster.columns : MaxClusterColumns(raw)};
   }
   const std::string_view fitting = FitColumns(safe.view(), row_columns);
   if (out != nullptr) *out += SafeText(fitting);
@@ -63,7 +48,7 @@ ShownCluster Show(std::string_view text, size_t position, int column, int row_co
 struct RowSpan {
   size_t begin;  // byte offsets in the draft
   size_t end;
-  std::string_view prompt;  // what stands before the text
+  std::string_view prompt;  // before the text
 };
 
 // A prompt may take at most half of a row.
@@ -75,11 +60,13 @@ std::vector<RowSpan> BreakRows(const Draft& draft, int row_columns) {
   std::vector<RowSpan> rows;
   std::string_view prompt = draft.prompt;
   size_t begin = 0;
-  // A long prompt, such as that of a search for a long text, is cut at its beginning: its end says what is searched.
-  while (TextColumns(prompt) > row_columns / 2 && !prompt.empty()) {
-    prompt.remove_prefix(ClusterAt(prompt, 0).num_bytes);
-  }
+  // A long prompt, such as that of a search for a long text, is cut at its beginning: its end is the more useful part.
   int column = TextColumns(prompt);
+  while (column > row_columns / 2) {
+    const TextCluster first = ClusterAt(prompt, 0);
+    prompt.remove_prefix(first.num_bytes);
+    column -= first.columns;
+  }
   int max_column = column;
   for (size_t i = 0; i < draft.text.size();) {
     if (draft.text[i] == '\n') {

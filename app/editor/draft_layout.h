@@ -6,7 +6,7 @@
 // could control the terminal are shown in hex, as by SafeText.
 //
 // Terminals disagree about the width of a cluster of several code points, such as an emoji of a family. Rows are broken
-// as if such a cluster had the largest width that a terminal may give it.
+// as if such a cluster had MaxClusterColumns.
 #pragma once
 
 #include <cstddef>

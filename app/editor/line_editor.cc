@@ -26,6 +26,7 @@
 #include "app/terminal/type_ahead.h"
 #include "engine/config/errors.h"
 #include "tokenizer/formats/regular_file.h"
+#include "tokenizer/unicode/utf8.h"
 
 // After the standard headers, because these headers need FILE.
 #include <readline/history.h>
@@ -299,21 +300,27 @@ void LineEditor::HandleKeys() {
 }
 
 void LineEditor::HandlePaste() {
-  std::string text = input_.TakePaste();
-  if (RL_ISSTATE(RL_STATE_ISEARCH | RL_STATE_NSEARCH) != 0) {
-    // The first line is added to the text that is searched.
-    text.resize(std::min(text.find('\n'), text.size()));
-    text.erase(std::remove_if(text.begin(), text.end(),
-                              [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }),
-               text.end());
-    input_.Feed(text);
+  std::optional<std::string> text = input_.TakePaste();
+  if (text && RL_ISSTATE(RL_STATE_ISEARCH | RL_STATE_NSEARCH) != 0) {
+    // The first line is added to the text that is searched. Readline searches again after each byte of it.
+    constexpr size_t kMaxSearchBytes = 1000;
+    size_t size = std::min(text->find('\n'), text->size());
+    if (size > kMaxSearchBytes) {
+      size = kMaxSearchBytes;
+      while (tokenizer::IsUtf8Continuation((*text)[size])) --size;
+    }
+    text->resize(size);
+    text->erase(std::remove_if(text->begin(), text->end(),
+                               [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }),
+                text->end());
+    input_.Feed(*text);
     return;
   }
-  if (static_cast<size_t>(rl_end) + text.size() > kMaxDraftBytes) {
+  if (!text || static_cast<size_t>(rl_end) + text->size() > kMaxDraftBytes) {
     PrintAbove([] { PrintNote("[not pasted: a message can have at most 16 MiB]"); });
     return;
   }
-  InsertText(text);
+  InsertText(*text);
   OnRedisplay();
   if (!draws_) rl_redisplay();
 }
@@ -390,7 +397,7 @@ void LineEditor::Draw() {
   if (!draws_) return;
   const std::string prompt = CurrentPrompt();
   const Draft draft = CurrentDraft(prompt);
-  // One row of what stands above the draft stays visible.
+  // One row above the draft stays visible.
   const DraftLayout layout = LayOutDraft(draft, num_columns_, std::max(1, num_rows_ - 1), first_row_);
   first_row_ = layout.first_row;
   WriteToTerminal(view_.Draw(layout));
@@ -494,7 +501,11 @@ void LineEditor::OpenEditor() {
   });
   if (edited) {
     const std::string text = DraftText(*edited);
-    if (text.size() <= kMaxDraftBytes) ReplaceDraft(text);
+    if (text.size() <= kMaxDraftBytes) {
+      ReplaceDraft(text);
+    } else {
+      PrintError("the text of the editor is too long for a message (limit 16 MiB); the draft is unchanged");
+    }
   }
   if (!draws_) {
     rl_on_new_line();

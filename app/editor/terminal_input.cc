@@ -12,6 +12,9 @@ constexpr std::string_view kPasteBegin = "\x1b[200~";
 constexpr std::string_view kPasteEnd = "\x1b[201~";
 constexpr std::string_view kOneEscape = "\x1b";
 constexpr std::string_view kTwoEscapes = "\x1b\x1b";
+// In octal, because the letters are hexadecimal digits.
+constexpr std::string_view kWordRight = "\033f";
+constexpr std::string_view kWordLeft = "\033b";
 
 // Returns the length of the longest end of `text` that is a beginning of `sequence`, but not all of it.
 size_t PartialEnd(std::string_view text, std::string_view sequence) {
@@ -75,11 +78,12 @@ char TerminalInput::TakeKey() {
   return key;
 }
 
-std::string TerminalInput::TakePaste() {
+std::optional<std::string> TerminalInput::TakePaste() {
   is_paste_complete_ = false;
-  std::string text = DraftText(std::exchange(paste_, ""));
+  const std::string paste = std::exchange(paste_, "");
   Sort();
-  return text;
+  if (paste.size() > kMaxPasteBytes) return std::nullopt;
+  return DraftText(paste);
 }
 
 void TerminalInput::EndPaste() {
@@ -96,7 +100,7 @@ void TerminalInput::Sort() {
       const size_t num_bytes = end == std::string::npos ? raw_.size() - PartialEnd(raw_, kPasteEnd) : end;
       // A lone ESC at the end may begin the sequence that ends the paste.
       const size_t num_taken = end == std::string::npos && raw_.ends_with('\x1b') ? num_bytes - 1 : num_bytes;
-      paste_.append(raw_, 0, std::min(num_taken, kMaxPasteBytes - paste_.size()));
+      paste_.append(raw_, 0, std::min(num_taken, kMaxPasteBytes + 1 - paste_.size()));
       raw_.erase(0, num_taken);
       if (end == std::string::npos) return;
       raw_.erase(0, kPasteEnd.size());
@@ -119,17 +123,14 @@ void TerminalInput::Sort() {
       is_in_paste_ = true;
     } else if (kPasteBegin.starts_with(rest) || rest == kTwoEscapes) {
       return;
-    } else if (rest.size() == 3 && (rest == "\x1b\x1b[" || rest == "\x1b\x1bO")) {
+    } else if (rest == "\x1b\x1b[" || rest == "\x1b\x1bO") {
       return;
     } else if (rest.starts_with("\x1b\x1b[") || rest.starts_with("\x1b\x1bO")) {
       // Some terminals send ESC before the sequence of an arrow key for Alt with that key. Readline would take ESC ESC
       // for a key. Alt-Left and Alt-Right move by words.
       const char last = rest[3];
       if (last == 'C' || last == 'D') {
-        keys_ += last == 'C' ? "\x1b"
-                               "f"
-                             : "\x1b"
-                               "b";
+        keys_ += last == 'C' ? kWordRight : kWordLeft;
         raw_.erase(0, 4);
       } else {
         raw_.erase(0, 1);

@@ -1,9 +1,10 @@
 // TerminalInput: takes the bytes that a terminal sends apart into keys, which readline reads one byte at a time, and
-// bracketed pastes. Keys end between two characters, so that a reader never waits for the rest of one. Keeps what it
-// has until it is taken. Owned by LineEditor; main thread.
+// bracketed pastes. Keys end between two characters, so that a reader never waits for the rest of one. Keeps both until
+// they are taken. Owned by LineEditor; main thread.
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -11,7 +12,7 @@ namespace vllm::app {
 
 class TerminalInput {
  public:
-  // The rest of a longer paste is dropped.
+  // A longer paste is dropped.
   static constexpr size_t kMaxPasteBytes = size_t{16} << 20;
 
   // Adds bytes from the terminal. Those that can still become a longer sequence are kept until more arrive or Flush is
@@ -28,9 +29,9 @@ class TerminalInput {
   bool HasPaste() const { return keys_.empty() && is_paste_complete_; }
   // Returns the next byte of a key. REQUIRES: HasKey().
   char TakeKey();
-  // Returns the text of the paste. CR LF and CR, which terminals send for line breaks, become LF. NUL and invalid UTF-8
-  // become U+FFFD. REQUIRES: HasPaste().
-  std::string TakePaste();
+  // Returns the text of the paste, or nullopt if it was too long. CR LF and CR, which terminals send for line breaks,
+  // become LF. NUL and invalid UTF-8 become U+FFFD. REQUIRES: HasPaste().
+  std::optional<std::string> TakePaste();
   // Ends a paste whose end does not arrive. Does nothing if none has begun.
   void EndPaste();
   bool IsInPaste() const { return is_in_paste_; }
@@ -41,9 +42,9 @@ class TerminalInput {
   std::string raw_;   // not sorted yet
   std::string keys_;  // the keys before the paste, from next_key_
   size_t next_key_ = 0;
-  std::string paste_;
+  std::string paste_;               // at most one byte more than kMaxPasteBytes
   bool is_in_paste_ = false;        // the beginning of a paste has arrived, but not its end
-  bool is_paste_complete_ = false;  // `paste_` can be taken; `raw_` is what follows it
+  bool is_paste_complete_ = false;  // `paste_` can be taken; `raw_` follows it
 };
 
 // Returns text that can be part of a draft: CR LF and CR become LF, NUL and invalid UTF-8 become U+FFFD.

@@ -53,7 +53,9 @@ int MaxClusterColumns(std::string_view cluster) {
   for (size_t i = 0; i < cluster.size();) {
     const tokenizer::Utf8Step step = tokenizer::DecodeUtf8(cluster, i);
     const bool is_valid = step.kind == tokenizer::Utf8Step::Kind::kValid;
-    columns += is_valid ? std::max(0, CodePointColumns(step.code_point)) : 1;
+    columns += !is_valid                              ? 1
+               : IsRegionalIndicator(step.code_point) ? 2
+                                                      : std::max(0, CodePointColumns(step.code_point));
     has_selector = has_selector || (is_valid && step.code_point == kEmojiSelector);
     i += std::max<size_t>(1, step.length);
   }

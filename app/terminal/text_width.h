@@ -21,7 +21,8 @@ struct TextCluster {
 TextCluster ClusterAt(std::string_view text, size_t position);
 
 // Returns the largest number of columns that any terminal uses for this cluster: the sum of the columns of its code
-// points, and at least 2 after a variation selector 16. Rows that must not wrap are measured in this way.
+// points, where a regional indicator has 2, and at least 2 after a variation selector 16. Rows that must not wrap are
+// measured in this way.
 int MaxClusterColumns(std::string_view cluster);
 
 // Returns the position where the cluster that contains or ends at `position` begins. O(position) within the line of
