@@ -23,7 +23,12 @@ namespace {
   throw ConfigError("file " + Escape(name) + ": " + why);
 }
 
-// Returns ", about N tokens" for a file that is too long to be read whole, judged by its beginning.
+// Returns the number of tokens of `text` without special tokens.
+int64_t CountTokens(const tokenizer::Tokenizer& tokenizer, std::string_view text) {
+  return static_cast<int64_t>(tokenizer.Encode(text, /*add_special_tokens=*/false, /*parse_special=*/false).size());
+}
+
+// Returns ", about N tokens" for a file that is too long to be read completely, estimated from its beginning.
 std::string EstimateText(int fd, size_t num_bytes, const AttachmentLimits& limits) {
   if (limits.tokenizer == nullptr) return "";
   std::string sample(1 << 16, '\0');
@@ -50,10 +55,13 @@ bool IsFile(const std::string& path) {
   return stat(path.c_str(), &status) == 0 && !S_ISDIR(status.st_mode);
 }
 
-// Returns the length of the word at `begin`.
+// A path with PATH_MAX bytes, each after a backslash. Bounds the work for a message that is not prose.
+constexpr size_t kMaxWordBytes = 2 * 4096;
+
+// Returns the length of the word at `begin`, or a little more than kMaxWordBytes if it is longer.
 size_t WordLength(std::string_view text, size_t begin) {
   size_t i = begin;
-  while (i < text.size() && text[i] != ' ' && text[i] != '\t' && text[i] != '\n') {
+  while (i < text.size() && i - begin <= kMaxWordBytes && text[i] != ' ' && text[i] != '\t' && text[i] != '\n') {
     i += text[i] == '\\' && i + 1 < text.size() && text[i + 1] != '\n' ? 2 : 1;
   }
   return std::min(i, text.size()) - begin;
@@ -61,15 +69,17 @@ size_t WordLength(std::string_view text, size_t begin) {
 
 // Returns the longest beginning of `word` that names a file, without punctuation at its end if necessary.
 std::optional<std::string_view> FileIn(std::string_view word) {
-  while (!word.empty()) {
-    if (IsFile(ExpandHome(UnescapePath(word)))) return word;
+  constexpr int kMaxPunctuation = 8;
+  if (word.size() > kMaxWordBytes) return std::nullopt;
+  for (int i = 0; i <= kMaxPunctuation && !word.empty(); ++i) {
+    if (IsFile(TypedPath(word))) return word;
     if (std::string_view(".,;:!?)]}'\"").find(word.back()) == std::string_view::npos) return std::nullopt;
     word.remove_suffix(1);
   }
   return std::nullopt;
 }
 
-// Returns backticks that do not occur in `text` as a run.
+// Returns more backticks than `text` has in a row anywhere, and at least three.
 std::string FenceFor(std::string_view text) {
   size_t longest = 2;
   size_t run = 0;
@@ -82,10 +92,6 @@ std::string FenceFor(std::string_view text) {
 
 }  // namespace
 
-int64_t CountTokens(const tokenizer::Tokenizer& tokenizer, std::string_view text) {
-  return static_cast<int64_t>(tokenizer.Encode(text, /*add_special_tokens=*/false, /*parse_special=*/false).size());
-}
-
 AttachedFile CheckAttachedText(const std::string& name, std::string text, const AttachmentLimits& limits) {
   const std::string size = SizeText(static_cast<int64_t>(text.size()));
   if (const size_t nul = text.find('\0'); nul != std::string::npos) {
@@ -95,14 +101,12 @@ AttachedFile CheckAttachedText(const std::string& name, std::string text, const 
     Fail(name, "is not UTF-8 text (" + size + ", invalid at byte " + std::to_string(invalid) +
                    "); convert it, for example with iconv -t UTF-8");
   }
-  if (limits.tokenizer != nullptr && limits.max_tokens > 0) {
-    const int64_t num_tokens = CountTokens(*limits.tokenizer, text);
-    if (num_tokens > limits.max_tokens) {
-      Fail(name, GroupedText(num_tokens) + " tokens do not fit in the context of " + GroupedText(limits.max_tokens) +
-                     " tokens");
-    }
+  const int64_t num_tokens = limits.tokenizer == nullptr ? 0 : CountTokens(*limits.tokenizer, text);
+  if (limits.max_tokens > 0 && num_tokens > limits.max_tokens) {
+    Fail(name, GroupedText(num_tokens) + " tokens do not fit in the context of " + GroupedText(limits.max_tokens) +
+                   " tokens");
   }
-  return {name, std::move(text)};
+  return {name, std::move(text), num_tokens};
 }
 
 AttachedFile ReadAttachedFile(const std::string& name, const AttachmentLimits& limits) {
@@ -151,7 +155,7 @@ ExpandedMessage ExpandFileReferences(const std::string& message, const Attachmen
     const std::string_view word = std::string_view(message).substr(i + 1, WordLength(message, i + 1));
     const std::optional<std::string_view> reference = FileIn(word);
     if (!reference) {
-      if (word.find('/') != std::string_view::npos) result.missing.emplace_back(word);
+      if (word.size() <= kMaxWordBytes && word.find('/') != std::string_view::npos) result.missing.emplace_back(word);
       result.text += '@';
       continue;
     }

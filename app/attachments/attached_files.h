@@ -22,9 +22,10 @@ namespace vllm::app {
 struct AttachedFile {
   std::string name;  // as the user gave it
   std::string text;
+  int64_t num_tokens = 0;  // of the text; 0 without a tokenizer
 };
 
-// What a file is measured with.
+// The tokenizer and the context of the model.
 struct AttachmentLimits {
   const tokenizer::Tokenizer* tokenizer = nullptr;  // null: sizes are given in bytes
   int64_t max_tokens = 0;                           // of the context; 0: unlimited
@@ -38,9 +39,6 @@ AttachedFile ReadAttachedFile(const std::string& name, const AttachmentLimits& l
 // The same for text that has been read already.
 AttachedFile CheckAttachedText(const std::string& name, std::string text, const AttachmentLimits& limits);
 
-// Returns the number of tokens of `text` without special tokens.
-int64_t CountTokens(const tokenizer::Tokenizer& tokenizer, std::string_view text);
-
 // Returns `message` followed by the files.
 std::string WithFiles(const std::string& message, const std::vector<AttachedFile>& files);
 
@@ -51,7 +49,7 @@ struct ExpandedMessage {
 };
 
 // Replaces each @PATH by the path and appends the files. @PATH must follow a blank or begin a line, and PATH must be an
-// existing file; other words stay as they are, and so do directories. A backslash before a blank makes it part of the
+// existing file; other words and directories stay unchanged. A backslash before a blank makes it part of the
 // path. Punctuation at the end of the word is not part of the path unless such a file exists. \@ becomes @ in such
 // places. Throws ConfigError like ReadAttachedFile, and if all files together are longer than kMaxAttachedBytes.
 ExpandedMessage ExpandFileReferences(const std::string& message, const AttachmentLimits& limits);

@@ -33,6 +33,8 @@ std::string ExpandHome(const std::string& path) {
   return home == nullptr || *home != '/' ? path : home + path.substr(1);
 }
 
+std::string TypedPath(std::string_view word) { return ExpandHome(UnescapePath(word)); }
+
 std::vector<CompletionChoice> PathChoices(std::string_view word) {
   constexpr size_t kMaxChoices = 1000;
   const std::string typed = UnescapePath(word);

@@ -51,6 +51,22 @@ TEST_F(AttachedFilesTest, OnlyAnExistingFileAfterABlankIsAReference) {
   EXPECT_EQ(ExpandFileReferences("@a/b and @c", {}).missing, (Lines{"a/b"}));
 }
 
+TEST_F(AttachedFilesTest, PunctuationAfterAFileIsNotPartOfItsName) {
+  directory_.Write("notes.txt", "one");
+  directory_.Write("odd.!", "two");
+  EXPECT_EQ(Expanded("(see @notes.txt!).").substr(0, 17), "(see notes.txt!).");
+  EXPECT_EQ(ExpandFileReferences("@odd.!", {}).files.at(0).name, "odd.!");
+}
+
+TEST_F(AttachedFilesTest, LongWordsAreText) {
+  // Without limits, the time would be quadratic in the number of points, and in that of the escaped blanks.
+  const std::string points = "@" + std::string(1 << 20, '.');
+  EXPECT_TRUE(Expanded(points) == points);
+  std::string escaped;
+  for (int i = 0; i < 20'000; ++i) escaped += "@\\ ";
+  EXPECT_TRUE(Expanded(escaped) == escaped);
+}
+
 TEST_F(AttachedFilesTest, FenceIsLongerThanTheBackticksInTheFile) {
   directory_.Write("a.md", "````\nx\n````");
   EXPECT_EQ(Expanded("@a.md"), "a.md\n\na.md:\n`````\n````\nx\n````\n`````");

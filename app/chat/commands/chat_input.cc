@@ -23,10 +23,10 @@
 namespace vllm::app {
 namespace {
 
-// What the argument of a command is.
+// The kinds of arguments.
 enum class ArgumentKind { kPath, kModel, kConversation, kSetting, kChangedSetting, kCommand, kThinking, kPreset };
 
-// The commands whose argument Tab completes. A command that does not exist is never offered, so it may be listed.
+// The commands whose argument Tab completes.
 constexpr std::pair<const char*, ArgumentKind> kArgumentKinds[] = {
     {"/help", ArgumentKind::kCommand},
     {"/resume", ArgumentKind::kConversation},
@@ -124,9 +124,7 @@ std::vector<CompletionChoice> ChoicesOf(ArgumentKind kind, const std::string& ty
   return choices;
 }
 
-std::string SizeNote(const AttachedFile& file, const ChatSession& session) {
-  return file.name + ": " + GroupedText(CountTokens(*session.model().tokenizer, file.text)) + " tokens";
-}
+std::string SizeNote(const AttachedFile& file) { return file.name + ": " + GroupedText(file.num_tokens) + " tokens"; }
 
 }  // namespace
 
@@ -144,7 +142,7 @@ SlashResult FileCommand(const std::string& arguments, ChatSession& session) {
     if (unescaped == arguments) throw;
     file = ReadAttachedFile(arguments, LimitsOf(session));
   }
-  PrintNote("[" + SizeNote(file, session) + "; type the message that it belongs to]");
+  PrintNote("[" + SizeNote(file) + "; type the message that it belongs to]");
   return {.quits = false, .draft = "@" + EscapePath(file.name) + " "};
 }
 
@@ -152,7 +150,7 @@ std::optional<std::string> MessageWithFiles(const std::string& text, const ChatS
   if (text.find('@') == std::string::npos) return text;
   try {
     ExpandedMessage message = ExpandFileReferences(text, LimitsOf(session));
-    for (const AttachedFile& file : message.files) PrintStatus("[" + SizeNote(file, session) + "]");
+    for (const AttachedFile& file : message.files) PrintStatus("[" + SizeNote(file) + "]");
     for (const std::string& name : message.missing) {
       PrintStatus("[@" + name + " is not a file, so it is sent as text]");
     }

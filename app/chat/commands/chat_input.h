@@ -1,5 +1,4 @@
-// What a user types in a chat: files in messages, and the texts that Tab offers. The functions keep no state; main
-// thread.
+// The input of a chat: files in messages, and completion with Tab. The functions keep no state; main thread.
 #pragma once
 
 #include <optional>
@@ -18,7 +17,7 @@ SlashResult FileCommand(const std::string& arguments, ChatSession& session);
 // and returns nullopt if one of them cannot be sent.
 std::optional<std::string> MessageWithFiles(const std::string& text, const ChatSession& session);
 
-// Returns what completes slash commands and their arguments. Borrows `session`.
+// Returns a function that completes slash commands and their arguments. Borrows `session`.
 Completer ChatCompleter(ChatSession& session);
 
 }  // namespace vllm::app
