@@ -23,7 +23,7 @@ class CommandCompleter {
   using ArgumentProvider = std::function<std::vector<CompletionChoice>(const std::string& typed)>;
 
   explicit CommandCompleter(std::vector<Command> commands) : commands_(std::move(commands)) {}
-  // Sets what completes the argument of the command called `name`.
+  // Sets the provider for the argument of the command called `name`.
   void Provide(const std::string& name, ArgumentProvider provider);
 
   // See Completer.

@@ -1,4 +1,4 @@
-// What Tab offers at the end of a text that is being typed. Plain values; any thread.
+// Completions of a text that the user is typing, which Tab offers. Plain values; any thread.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct CompletionChoice {
 
 struct Completions {
   size_t begin = 0;  // byte offset in the text where the choices begin
-  // Every choice begins with what has been typed from `begin` on.
+  // Every choice begins with the text from `begin` on.
   std::vector<CompletionChoice> choices;
 };
 

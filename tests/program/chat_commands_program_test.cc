@@ -159,6 +159,17 @@ TEST_F(ChatCommandsTest, CodeBlockIsWrittenToAFileThatDidNotExist) {
   EXPECT_NE(result.err.find("expects a number and a file"), std::string::npos) << result.err;
 }
 
+TEST_F(ChatCommandsTest, PathMayHaveEscapedBlanksAsTabCompletesThem) {
+  Import("paths", "```sh\nls\n```\n");
+  const std::string typed = temp_.path() + "/my\\ ";
+  const ProgramResult result =
+      Chat("paths", "/save-code 1 " + typed + "code.sh\n/export " + typed + "chat.md\n/export\n/search\n", {"-c"});
+  EXPECT_TRUE(fs::exists(temp_.path() + "/my code.sh")) << result.err;
+  EXPECT_TRUE(fs::exists(temp_.path() + "/my chat.md")) << result.err;
+  EXPECT_NE(result.err.find("/export: name a new .md, .html or .json file"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("/search: type the text to search for"), std::string::npos) << result.err;
+}
+
 TEST_F(ChatCommandsTest, TreeIsShownAndAMessageChosen) {
   Chat("tree", "first\n/answers 2\nsecond\n/edit\nthird\n", {"-t", "1.5"});
   const ProgramResult printed = Chat("tree", "/tree\n", {"-c"});

@@ -11,6 +11,7 @@
 #include "app/chats/code_blocks.h"
 #include "app/chats/tree_rows.h"
 #include "app/cli/new_file.h"
+#include "app/editor/path_completion.h"
 #include "app/output/list_text.h"
 #include "app/output/size_text.h"
 #include "app/pickers/chat_pickers.h"
@@ -24,10 +25,9 @@ namespace {
 
 // Returns the last answer up to the current message. Throws ConfigError if there is none.
 const StoredMessage& LastAnswer(const ChatSession& session) {
-  const StoredMessage* message = session.tree().current();
-  while (message != nullptr && message->role != ChatRole::kAssistant) message = session.tree().Find(message->parent);
-  if (message == nullptr) throw ConfigError("there is no answer");
-  return *message;
+  const StoredMessage* answer = FindLastAnswer(session);
+  if (answer == nullptr) throw ConfigError("there is no answer");
+  return *answer;
 }
 
 std::string SeedText(const StoredMessage& answer) {
@@ -82,6 +82,12 @@ void ListInstalledModels(const ChatSession& session) {
 
 }  // namespace
 
+const StoredMessage* FindLastAnswer(const ChatSession& session) {
+  const StoredMessage* message = session.tree().current();
+  while (message != nullptr && message->role != ChatRole::kAssistant) message = session.tree().Find(message->parent);
+  return message;
+}
+
 SlashResult AnswersCommand(const std::string& arguments, ChatSession& session) {
   std::vector<std::string> words = SplitWords(arguments);
   if (words.empty()) {
@@ -127,7 +133,8 @@ SlashResult CopyCommand(const std::string& arguments, ChatSession& session) {
 
 SlashResult SaveCodeCommand(const std::string& arguments, ChatSession& session) {
   const size_t gap = arguments.find_first_of(" \t");
-  const std::string file = gap == std::string::npos ? "" : arguments.substr(arguments.find_first_not_of(" \t", gap));
+  const std::string file =
+      gap == std::string::npos ? "" : TypedPath(arguments.substr(arguments.find_first_not_of(" \t", gap)));
   if (file.empty()) {
     PrintError("/save-code: expects a number and a file; for example, /save-code 1 hello.py");
     return {};
@@ -168,8 +175,8 @@ SlashResult DeleteCommand(const std::string& arguments, ChatSession& session) {
   const int64_t id = session.tree().chat_id();
   const std::string name = id == 0 ? "this conversation" : "conversation " + std::to_string(id);
   if (arguments != "yes") {
-    PrintNote("[/delete yes deletes " + name + " with all its branches (" +
-              std::to_string(session.tree().AllMessages().size()) + " messages) for good]");
+    PrintNote("[/delete yes permanently deletes " + name + " with all its branches (" +
+              std::to_string(session.tree().AllMessages().size()) + " messages)]");
     return {};
   }
   const bool is_erased = session.Delete();

@@ -18,4 +18,7 @@ SlashResult TreeCommand(const std::string& arguments, ChatSession& session);
 SlashResult DeleteCommand(const std::string& arguments, ChatSession& session);
 SlashResult ModelCommand(const std::string& arguments, ChatSession& session);
 
+// Returns the last answer up to the current message, or null.
+const StoredMessage* FindLastAnswer(const ChatSession& session);
+
 }  // namespace vllm::app

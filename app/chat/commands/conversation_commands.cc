@@ -9,6 +9,7 @@
 
 #include "app/chats/chat_export.h"
 #include "app/cli/new_file.h"
+#include "app/editor/path_completion.h"
 #include "app/markdown/answer_display.h"
 #include "app/output/list_text.h"
 #include "app/pickers/chat_pickers.h"
@@ -114,8 +115,8 @@ SlashResult UndoCommand(const std::string& arguments, ChatSession& session) {
   }
   const int64_t done = session.Undo(*count);
   PrintNote(done == 0   ? "[there is nothing to undo]"
-            : done == 1 ? "[one turn taken back; /redo restores it]"
-                        : "[" + std::to_string(done) + " turns taken back; /redo restores them]");
+            : done == 1 ? "[one turn undone; /redo restores it]"
+                        : "[" + std::to_string(done) + " turns undone; /redo restores them]");
   return {};
 }
 
@@ -209,6 +210,11 @@ SlashResult SearchCommand(const std::string& arguments, ChatSession& session) {
 }
 
 SlashResult ExportCommand(const std::string& arguments, ChatSession& session) {
+  if (arguments.empty()) {
+    PrintError("/export: name a new .md, .html or .json file");
+    return {};
+  }
+  const std::string file = TypedPath(arguments);
   StoredChat chat;
   // The database may lack the last messages.
   const int64_t id = session.tree().is_behind() ? 0 : session.tree().chat_id();
@@ -219,8 +225,8 @@ SlashResult ExportCommand(const std::string& arguments, ChatSession& session) {
     chat.current_message = session.tree().current_id();
     chat.messages = session.tree().AllMessages();
   }
-  WriteNewFile(arguments, ExportText(chat, arguments));
-  PrintNote("[written to " + arguments + "]");
+  WriteNewFile(file, ExportText(chat, file));
+  PrintNote("[written to " + file + "]");
   return {};
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "app/chat/commands/answer_commands.h"
 #include "app/markdown/answer_display.h"
 #include "app/terminal/output_stream.h"
 #include "engine/config/errors.h"
@@ -31,9 +32,8 @@ SlashResult RawCommand(const std::string&, ChatSession& session) {
     return {};
   }
   PrintNote("[answers are plain text; /raw again renders them]");
-  const StoredMessage* message = session.tree().current();
-  while (message != nullptr && message->role != ChatRole::kAssistant) message = session.tree().Find(message->parent);
-  if (message != nullptr) PlainDisplay(StandardOutput()).Feed(message->text, true);
+  const StoredMessage* answer = FindLastAnswer(session);
+  if (answer != nullptr) PlainDisplay(StandardOutput()).Feed(answer->text, true);
   return {};
 }
 

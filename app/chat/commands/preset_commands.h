@@ -13,7 +13,7 @@ namespace vllm::app {
 // one. A word without "=" continues the value before it, so that values may contain spaces.
 SlashResult PresetCommand(const std::string& arguments, ChatSession& session);
 
-// Prints which preset the chat uses, and what of it a chat does not use. REQUIRES: the session has a preset.
+// Prints which preset the chat uses, and which parts of it a chat does not use. REQUIRES: the session has a preset.
 void PrintPresetNotes(const ChatSession& session);
 
 }  // namespace vllm::app

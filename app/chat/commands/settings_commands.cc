@@ -43,7 +43,7 @@ std::string PercentText(double share) {
   return text.data();
 }
 
-// Returns what /info says about turns that the context does not contain, and the policy.
+// Returns the text of /info about the turns that the context does not contain, and the policy.
 std::string OutsideText(const ChatSession& session) {
   const int64_t num_dropped = session.num_dropped_turns();
   const std::string turns = num_dropped == 0   ? "no turns"

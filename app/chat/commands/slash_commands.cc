@@ -1,5 +1,6 @@
 #include "app/chat/commands/slash_commands.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,7 +22,9 @@
 #include "app/cli/wrap_words.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/progress_line.h"
+#include "app/terminal/signals.h"
 #include "engine/config/errors.h"
+#include "tokenizer/formats/tokenizer_error.h"
 
 namespace vllm::app {
 namespace {
@@ -144,6 +147,10 @@ SlashResult RunSlashCommand(const std::string& line, ChatSession& session) {
       PrintError(error.what());
     } catch (const StoreError& error) {
       PrintError(error.what());
+    } catch (const tokenizer::EncodingStopped&) {
+      const int signal_number = TakeSignal();
+      if (signal_number != SIGINT) throw Interrupted(signal_number);
+      PrintNote("[interrupted]");
     }
     return {};
   }

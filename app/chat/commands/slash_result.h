@@ -1,4 +1,5 @@
-// What a slash command of a chat returns, and how its arguments are split. Plain values and pure functions; any thread.
+// The result of a slash command of a chat, and functions that parse its arguments. Plain values and pure functions; any
+// thread.
 #pragma once
 
 #include <cstdint>
