@@ -1,6 +1,6 @@
 // DraftView: knows which rows of a draft a terminal shows, and makes the bytes that change them. It moves the cursor
-// only relative to where it is, and never above the first row of the draft, so that everything above the draft and the
-// scrollback stay as they are. The terminal does not wrap rows whose width is uncertain; wrapping is on again after
+// only relative to its position, and never above the first row of the draft, so that everything above the draft and the
+// scrollback stay unchanged. The terminal does not wrap rows whose width is uncertain; wrapping is on again after
 // each row, because a process may be killed between two of them. Owned by LineEditor; main thread.
 //
 //   ESC [ n A   up            ESC [ J   erase to the end of the screen      ESC [ ? 7 l   do not wrap

@@ -26,7 +26,7 @@ namespace vllm::app {
 
 class LineEditor {
  public:
-  // An empty `history_path` means no history file. Tab offers what `completer` returns; null: nothing.
+  // An empty `history_path` means no history file. Tab offers the choices of `completer`; null: none.
   LineEditor(std::string history_path, Completer completer);
   ~LineEditor();
   LineEditor(const LineEditor&) = delete;
@@ -37,7 +37,7 @@ class LineEditor {
   // draft it prints how to quit, and again within a second throws Interrupted, as do SIGTERM, SIGHUP and the loss of
   // the terminal; throws what the callback of a watch throws. Restores the terminal's previous modes in all cases.
   std::optional<std::string> ReadLine(const std::string& prompt, const std::string& draft = "");
-  // Returns the draft as it was when the last ReadLine threw.
+  // Returns the draft at the time when the last ReadLine threw.
   const std::string& unfinished_line() const { return unfinished_line_; }
 
   // While ReadLine waits, also for an external editor, calls `callback` whenever `fd` is readable or closed. The
@@ -58,8 +58,8 @@ class LineEditor {
 
   void Begin(const std::string& prompt);
   void End();
-  // Waits for input, signals, watched descriptors and a change of the terminal's size, and handles what has come.
-  // Throws Interrupted.
+  // Waits for input, signals, watched descriptors and changes of the terminal's size, and handles them. Throws
+  // Interrupted.
   Event Wait();
   void HandleKeys();
   // Handles ESC keys that no other key has followed. Two of them on an empty draft send /edit.
@@ -71,7 +71,7 @@ class LineEditor {
   void HandleWindowChange();
   // Polls `fds` and the watched descriptors, calls the callbacks of those that are ready, and returns poll's result.
   int Poll(std::vector<pollfd>& fds, int timeout_ms);
-  // Reads what the terminal has sent. Returns false if it is closed.
+  // Reads the input from the terminal. Returns false if the terminal is closed.
   bool ReadInput();
   void SetBracketedPaste(bool on);
   // Calls `run` with the terminal's previous modes.
@@ -79,12 +79,12 @@ class LineEditor {
   void OpenEditor();
   void Suspend();
   void Draw();
-  // Shows the whole draft as it was sent and goes to the row below.
+  // Shows all rows of the draft that was sent and goes to the row below.
   void DrawSent(const std::string& draft);
   // Goes to the row below the draft.
   void LeaveDraft();
   void ListChoices(const std::vector<CompletionChoice>& choices);
-  // Adds a message or a cleared draft to the history. Returns false if it is not one to remember.
+  // Adds a message or a cleared draft to the history. Returns false if it does not belong there.
   bool Remember(const std::string& line, bool was_sent);
 
   // Readline's hooks, which have no user pointer.

@@ -175,8 +175,8 @@ SlashResult DeleteCommand(const std::string& arguments, ChatSession& session) {
   const int64_t id = session.tree().chat_id();
   const std::string name = id == 0 ? "this conversation" : "conversation " + std::to_string(id);
   if (arguments != "yes") {
-    PrintNote("[/delete yes permanently deletes " + name + " with all its branches (" +
-              std::to_string(session.tree().AllMessages().size()) + " messages)]");
+    PrintNote("[/delete yes deletes " + name + " with all its branches (" +
+              std::to_string(session.tree().AllMessages().size()) + " messages) permanently]");
     return {};
   }
   const bool is_erased = session.Delete();
