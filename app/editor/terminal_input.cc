@@ -24,18 +24,6 @@ size_t PartialEnd(std::string_view text, std::string_view sequence) {
   return 0;
 }
 
-// Returns the length of an incomplete character at the end of `text`.
-size_t IncompleteEnd(std::string_view text) {
-  for (size_t length = 1; length <= std::min<size_t>(3, text.size()); ++length) {
-    const auto byte = static_cast<unsigned char>(text[text.size() - length]);
-    if (byte < 0x80) return 0;
-    if (byte < 0xC0) continue;
-    const tokenizer::Utf8Step step = tokenizer::DecodeUtf8(text, text.size() - length);
-    return step.kind == tokenizer::Utf8Step::Kind::kIncomplete ? length : 0;
-  }
-  return 0;
-}
-
 }  // namespace
 
 std::string DraftText(std::string_view text) {
@@ -111,7 +99,7 @@ void TerminalInput::Sort() {
     const size_t escape = raw_.find('\x1b');
     if (escape != 0) {
       std::string_view plain = std::string_view(raw_).substr(0, escape);
-      if (escape == std::string::npos) plain.remove_suffix(IncompleteEnd(plain));
+      if (escape == std::string::npos) plain.remove_suffix(tokenizer::IncompleteUtf8Tail(plain));
       keys_ += plain;
       raw_.erase(0, plain.size());
       if (escape == std::string::npos) return;
