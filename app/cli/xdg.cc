@@ -1,9 +1,15 @@
 #include "app/cli/xdg.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
+
+#include "engine/config/errors.h"
+#include "engine/config/escape.h"
+#include "tokenizer/formats/regular_file.h"
 
 namespace vllm::app {
 namespace {
@@ -32,6 +38,12 @@ bool MakePrivateDirectory(const std::string& path) {
   if (errno != EEXIST || stat(path.c_str(), &status) != 0) return false;
   if (!S_ISDIR(status.st_mode)) errno = ENOTDIR;
   return S_ISDIR(status.st_mode);
+}
+
+void WriteNewFile(const std::string& path, const std::string& text) {
+  const tokenizer::UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  const int error = fd.valid() ? tokenizer::WriteAll(fd.get(), text) : errno;
+  if (error != 0) throw ResourceError("cannot write " + Escape(path) + ": " + std::strerror(error));
 }
 
 }  // namespace vllm::app

@@ -1,6 +1,6 @@
-// The program's directories, according to the XDG Base Directory Specification. A relative path in a variable is
-// ignored, as the specification requires. The functions read the environment; any thread may call them as long as no
-// thread changes it.
+// The program's directories, according to the XDG Base Directory Specification, and private files and directories. A
+// relative path in a variable is ignored, as the specification requires. The functions read the environment; any thread
+// may call them as long as no thread changes it.
 #pragma once
 
 #include <string>
@@ -16,5 +16,7 @@ std::string DataHome();    // $XDG_DATA_HOME/vllmcli or ~/.local/share/vllmcli
 // Creates `path` and its missing parents with mode 0700. Returns false and sets errno if one of them cannot be
 // created or `path` is not a directory.
 bool MakePrivateDirectory(const std::string& path);
+// Writes a new file with mode 0600. Throws ResourceError `cannot write <path>: <why>`, also if the file exists.
+void WriteNewFile(const std::string& path, const std::string& text);
 
 }  // namespace vllm::app

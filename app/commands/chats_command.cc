@@ -10,7 +10,6 @@
 #include "app/chats/chat_export.h"
 #include "app/chats/chat_import.h"
 #include "app/chats/chat_store.h"
-#include "app/cli/new_file.h"
 #include "app/cli/xdg.h"
 #include "app/commands/commands.h"
 #include "app/model/model_files.h"

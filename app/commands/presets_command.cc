@@ -11,7 +11,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "app/cli/new_file.h"
 #include "app/cli/xdg.h"
 #include "app/commands/commands.h"
 #include "app/editor/external_editor.h"

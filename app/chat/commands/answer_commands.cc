@@ -10,7 +10,7 @@
 #include "app/chat/commands/conversation_commands.h"
 #include "app/chats/code_blocks.h"
 #include "app/chats/tree_rows.h"
-#include "app/cli/new_file.h"
+#include "app/cli/xdg.h"
 #include "app/editor/path_completion.h"
 #include "app/output/list_text.h"
 #include "app/output/size_text.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "app/chats/chat_export.h"
-#include "app/cli/new_file.h"
+#include "app/cli/xdg.h"
 #include "app/editor/path_completion.h"
 #include "app/markdown/answer_display.h"
 #include "app/output/list_text.h"
