@@ -26,7 +26,6 @@
 #include "app/terminal/type_ahead.h"
 #include "engine/config/errors.h"
 #include "tokenizer/formats/regular_file.h"
-#include "tokenizer/unicode/utf8.h"
 
 // After the standard headers, because these headers need FILE.
 #include <readline/history.h>
@@ -302,18 +301,7 @@ void LineEditor::HandleKeys() {
 void LineEditor::HandlePaste() {
   std::optional<std::string> text = input_.TakePaste();
   if (text && RL_ISSTATE(RL_STATE_ISEARCH | RL_STATE_NSEARCH) != 0) {
-    // The first line is added to the text that is searched. Readline searches again after each byte of it.
-    constexpr size_t kMaxSearchBytes = 1000;
-    size_t size = std::min(text->find('\n'), text->size());
-    if (size > kMaxSearchBytes) {
-      size = kMaxSearchBytes;
-      while (tokenizer::IsUtf8Continuation((*text)[size])) --size;
-    }
-    text->resize(size);
-    text->erase(std::remove_if(text->begin(), text->end(),
-                               [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }),
-                text->end());
-    input_.Feed(*text);
+    input_.Feed(SearchText(*text));
     return;
   }
   if (!text || static_cast<size_t>(rl_end) + text->size() > kMaxDraftBytes) {

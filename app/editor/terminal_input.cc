@@ -41,6 +41,21 @@ std::string DraftText(std::string_view text) {
   return tokenizer::ReplaceInvalidUtf8(result);
 }
 
+std::string SearchText(std::string_view paste) {
+  constexpr size_t kMaxBytes = 1000;
+  std::string_view line = paste.substr(0, paste.find('\n'));
+  if (line.size() > kMaxBytes) {
+    size_t size = kMaxBytes;
+    while (tokenizer::IsUtf8Continuation(line[size])) --size;
+    line = line.substr(0, size);
+  }
+  std::string text(line);
+  text.erase(std::remove_if(text.begin(), text.end(),
+                            [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }),
+             text.end());
+  return text;
+}
+
 void TerminalInput::Feed(std::string_view bytes) {
   raw_ += bytes;
   Sort();

@@ -49,5 +49,8 @@ class TerminalInput {
 
 // Returns text that can be part of a draft: CR LF and CR become LF, NUL and invalid UTF-8 become U+FFFD.
 std::string DraftText(std::string_view text);
+// Returns the part of a paste that is added to a search of the history: the first line without control characters, at
+// most 1,000 bytes, because readline searches again after each byte.
+std::string SearchText(std::string_view paste);
 
 }  // namespace vllm::app

@@ -91,6 +91,12 @@ TEST(TerminalInputTest, EndPasteKeepsWhatHasArrived) {
   EXPECT_EQ(Take(input), "[abc\x1b[20]");
 }
 
+TEST(TerminalInputTest, SearchTakesTheBeginningOfAPaste) {
+  EXPECT_EQ(SearchText("a\tb\x1b[0m\nc"), "ab[0m");
+  // A character of three bytes would end at byte 1,001.
+  EXPECT_EQ(SearchText(std::string(998, 'x') + "\xE4\xBD\xA0y"), std::string(998, 'x'));
+}
+
 TEST(TerminalInputTest, TooLongPasteIsDropped) {
   const std::string longest(TerminalInput::kMaxPasteBytes, 'x');
   for (const size_t num_more : {0, 1, 1 << 20}) {
