@@ -167,7 +167,7 @@ TEST_F(ChatCommandsTest, PathMayHaveEscapedBlanksAsTabCompletesThem) {
   EXPECT_TRUE(fs::exists(temp_.path() + "/my code.sh")) << result.err;
   EXPECT_TRUE(fs::exists(temp_.path() + "/my chat.md")) << result.err;
   EXPECT_NE(result.err.find("/export: name a new .md, .html or .json file"), std::string::npos) << result.err;
-  EXPECT_NE(result.err.find("/search: type the text to search for"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("/search: expects a text"), std::string::npos) << result.err;
 }
 
 TEST_F(ChatCommandsTest, TreeIsShownAndAMessageChosen) {
