@@ -86,6 +86,9 @@ void EnterChatModes() {
   if (!g_have_saved.load() || tcgetattr(STDIN_FILENO, &modes) != 0) return;
   const bool enter_is_line_feed = (modes.c_iflag & ICRNL) != 0;
   modes.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+  // On Ctrl-C, the kernel would first send the signal and then discard unread output, which may include the reply to
+  // it.
+  modes.c_lflag |= NOFLSH;
   modes.c_iflag &= ~static_cast<tcflag_t>(ICRNL);
   modes.c_cc[VMIN] = 1;
   modes.c_cc[VTIME] = 0;

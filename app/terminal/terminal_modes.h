@@ -26,7 +26,8 @@ void NoteUnfinishedStyle(bool is_unfinished);
 
 // Turns off the terminal's line editing and echo until RestoreTerminal. Keys then reach the program at once, even those
 // typed while it is busy. The chat calls this, because with line editing a Ctrl-D that is typed ahead would be lost.
-// Enter arrives as a carriage return, so that it can be told from Ctrl-J, a line feed.
+// Enter arrives as a carriage return, so that it can be told from Ctrl-J, a line feed. Ctrl-C and Ctrl-Z discard
+// neither keys nor output.
 void EnterChatModes();
 // Returns the number of bytes that had been typed, but not read, at the last EnterChatModes, and sets it to 0. In these
 // bytes a line feed may be an Enter.
