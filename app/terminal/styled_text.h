@@ -1,6 +1,6 @@
 // StyledText: text for a terminal with colors, links and cursor movement. It consists of SafeText and of the control
-// sequences in the table below. No other code writes these sequences, and untrusted text cannot contain them, because
-// it has to become SafeText first. A plain value; any thread.
+// sequences in the table below. Untrusted text cannot contain them, because it has to become SafeText first. A plain
+// value; any thread.
 #pragma once
 
 #include <array>
