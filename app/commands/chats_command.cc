@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -15,6 +16,7 @@
 #include "app/model/model_files.h"
 #include "app/output/json_text.h"
 #include "app/output/list_text.h"
+#include "app/output/size_text.h"
 #include "app/terminal/output_stream.h"
 #include "engine/config/errors.h"
 
@@ -113,15 +115,17 @@ int Remove(const std::vector<std::string>& numbers, bool secure) {
 }
 
 int Import(const std::string& path) {
+  // A wrong name must not create the database.
+  if (path != "-" && access(path.c_str(), R_OK) != 0) {
+    throw ConfigError("chats import " + path + ": " + std::strerror(errno));
+  }
   ChatStore store(Directory(), ChatStore::Access::kWrite);
   const ImportResult result = path == "-"
                                   ? ImportChatsText(ReadFileOrStdin("-", kMaxImportBytes), "standard input", store)
                                   : ImportChats(path, store);
   for (const std::string& error : result.errors) PrintWarning(error);
-  const auto count = [](int64_t number, const std::string& noun) {
-    return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
-  };
-  PrintStatus(count(result.num_chats, "conversation") + " with " + count(result.num_messages, "message") + " imported");
+  PrintStatus(CountedText(result.num_chats, "conversation") + " with " + CountedText(result.num_messages, "message") +
+              " imported");
   return result.errors.empty() ? 0 : 1;
 }
 

@@ -135,6 +135,26 @@ TEST_F(ChatCommandsTest, AnswerIsCopiedThroughTheTerminal) {
   EXPECT_EQ(chat.WaitForExit(), 0);
 }
 
+TEST_F(ChatCommandsTest, AnswerIsCopiedWithoutColorsToo) {
+  Import("copy", "Text");
+  ProgramOptions options = As("copy");
+  options.environment["NO_COLOR"] = "1";
+  PtyProgram chat({"chat", "-c", "-m", model_}, options.environment);
+  ASSERT_TRUE(chat.WaitFor(">>> question")) << chat.output();
+  ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
+  chat.Send("/copy\r");
+  ASSERT_TRUE(chat.WaitFor("\x1b]52;c;VGV4dA==\x07")) << chat.output();
+  chat.Send("\x04");
+  EXPECT_EQ(chat.WaitForExit(), 0);
+}
+
+TEST_F(ChatCommandsTest, ImportOfAMissingFileCreatesNoDatabase) {
+  const ProgramResult result = RunProgram({"chats", "import", temp_.path() + "/missing.json"}, As("nobody"));
+  EXPECT_EQ(result.status, 2);
+  EXPECT_NE(result.err.find("/missing.json: No such file"), std::string::npos) << result.err;
+  EXPECT_FALSE(fs::exists(Database("nobody")));
+}
+
 TEST_F(ChatCommandsTest, SearchShowsALineForEachHit) {
   Import("lines", "A whale\n\n- swims\n\tfar\n");
   const std::string expected = "1  imported: A whale - swims far\n";
