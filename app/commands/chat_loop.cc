@@ -89,6 +89,7 @@ void PrintFirstScreen(const LoadedModel& model) {
 void ChatOnTerminal(ChatSession& session, bool prints_stats, std::string draft) {
   CatchSuspend();
   EnterChatModes();
+  const TakesInterrupts takes_interrupts;
   LineEditor editor(HistoryPath(session.settings()), ChatCompleter(session));
   // The batch behind the chat, or null. The chat says once that it is done.
   const BackgroundWork* background = session.model().background;

@@ -24,6 +24,7 @@ std::atomic<int> g_pending[kHandledSignals.size()];
 std::atomic<bool> g_interrupt_waits{false};
 std::atomic<int> g_event_fd{-1};
 std::atomic<bool> g_in_main_loop{false};
+bool g_takes_interrupts = false;
 static_assert(std::atomic<int>::is_always_lock_free, "used in a signal handler");
 
 void OnSignal(int signal_number) {
@@ -116,9 +117,15 @@ int TakeSignal() {
   return signal_number;
 }
 
+TakesInterrupts::TakesInterrupts() { g_takes_interrupts = true; }
+
+TakesInterrupts::~TakesInterrupts() { g_takes_interrupts = false; }
+
 void ThrowIfInterrupted() {
   for (size_t i = 0; i < kHandledSignals.size(); ++i) {
-    if (kHandledSignals[i] != SIGTSTP && g_pending[i].load() > 0) throw Interrupted(kHandledSignals[i]);
+    if (kHandledSignals[i] == SIGTSTP) continue;
+    const int num_taken_later = kHandledSignals[i] == SIGINT && g_takes_interrupts ? 1 : 0;
+    if (g_pending[i].load() > num_taken_later) throw Interrupted(kHandledSignals[i]);
   }
 }
 

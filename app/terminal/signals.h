@@ -40,6 +40,16 @@ const std::atomic<bool>& InterruptWaits();
 // Throws Interrupted if SIGINT, SIGTERM or SIGHUP is pending.
 void ThrowIfInterrupted();
 
+// While it exists, ThrowIfInterrupted leaves one SIGINT to TakeSignal, so that Ctrl-C during a write to a slow terminal
+// stops an answer and not the chat. Two that are pending still throw. Only one may exist; main thread.
+class TakesInterrupts {
+ public:
+  TakesInterrupts();
+  ~TakesInterrupts();
+  TakesInterrupts(const TakesInterrupts&) = delete;
+  TakesInterrupts& operator=(const TakesInterrupts&) = delete;
+};
+
 // From now on SIGTSTP is recorded like the other signals, instead of stopping the process at once. The chat calls this,
 // so that it can restore the terminal before it stops.
 void CatchSuspend();

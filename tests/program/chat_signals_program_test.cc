@@ -3,11 +3,15 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sqlite3.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
+#include <thread>
 
 #include "tests/program/chats_test.h"
+#include "tests/support/scripted_model.h"
 
 namespace vllm::app {
 namespace {
@@ -127,6 +131,36 @@ TEST_F(ChatSignalsTest, RandomSignalsLeaveTheTerminalAndTheDatabaseInOrder) {
     Run(static_cast<Event>(i % 6), "question number " + std::to_string(i));
   }
   EXPECT_GT(num_answered_, num_events / 10);
+}
+
+// Returns true if the main thread of the process is in write(2).
+bool IsWriting(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/syscall");
+  long number = -1;
+  return file >> number && number == SYS_write;
+}
+
+TEST_F(ChatSignalsTest, InterruptDuringAWriteStopsTheAnswerAndNotTheChat) {
+  std::string answer;
+  for (int i = 0; i < 20'000; ++i) answer += "line " + std::to_string(i) + "\n";
+  const std::string model = testing_support::WriteScriptedModel(temp_.path() + "/model", {{"", answer}}, 400);
+  PtyProgram chat({"chat", "-m", model, "--no-markdown"}, As("me").environment);
+  ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
+  chat.Send("go\r");
+  ASSERT_TRUE(chat.WaitFor("line 0")) << chat.output();
+  // Nobody reads, so the program waits for the terminal. It is there if it writes for a while.
+  for (int i = 0; i < 200; ++i) {
+    while (!IsWriting(chat.pid())) {
+      ASSERT_EQ(kill(chat.pid(), 0), 0);  // it has not ended
+      std::this_thread::yield();
+    }
+  }
+  kill(chat.pid(), SIGINT);
+  ASSERT_TRUE(chat.WaitFor("[interrupted;")) << chat.output();
+  ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
+  chat.Send("\x04");
+  EXPECT_EQ(chat.WaitForExit(), 0);
+  EXPECT_TRUE(chat.TerminalIsRestored());
 }
 
 }  // namespace
