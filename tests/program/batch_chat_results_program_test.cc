@@ -80,10 +80,10 @@ class BatchChatResultsTest : public ChatsProgramTest {
 };
 
 TEST_F(BatchChatResultsTest, RowsAndAnswerEqualThoseOfSeparateRuns) {
-  const std::string input = WriteRows(std::vector<int>(40, 300));
+  const std::string input = WriteRows(std::vector<int>(20, 300));
   ASSERT_EQ(RunProgram(BatchFlags("alone", input)).status, 0);
   const std::map<std::string, Json> expected = Records("alone");
-  ASSERT_EQ(expected.size(), 40u);
+  ASSERT_EQ(expected.size(), 20u);
   const Json expected_chat = ChatAlone();
   ASSERT_EQ(expected_chat.size(), 2u);
 
@@ -91,7 +91,7 @@ TEST_F(BatchChatResultsTest, RowsAndAnswerEqualThoseOfSeparateRuns) {
   ASSERT_TRUE(batch.WaitFor(">>> ")) << batch.output();
   ASSERT_TRUE(Ask(batch)) << batch.output();
   // The batch must have run during the answer.
-  EXPECT_LT(Records("both").size(), 40u);
+  EXPECT_LT(Records("both").size(), 20u);
   // Ctrl-D ends only the chat.
   batch.Send("\x04");
   EXPECT_EQ(batch.WaitForExit(), 0);
