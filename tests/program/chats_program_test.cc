@@ -166,7 +166,9 @@ TEST_F(ChatsProgramTest, KilledChatContinuesAsIfItHadNotBeenKilled) {
     const std::string user = "killed" + std::to_string(round);
     fs::create_directories(fs::path(Database(user)).parent_path());
     fs::copy_file(Database("beginning"), Database(user));
-    PtyProgram chat({"chat", "-c", "-m", model_, "-n", "300", "--ignore-eos", "--seed", "5"}, As(user).environment);
+    // Without the status line that a slow machine shows while it reads the prompt.
+    const Flags flags = {"chat", "-c", "-m", model_, "-n", "300", "--ignore-eos", "--seed", "5", "--quiet"};
+    PtyProgram chat(flags, As(user).environment);
     ASSERT_TRUE(chat.WaitFor(">>> first")) << chat.output();
     ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
     const size_t output_before = chat.output().size();
