@@ -188,7 +188,9 @@ TEST_P(ChatScreenTest, MessagesTypedInEveryWayAreStored) {
       "\x12"
       "shift");  // Ctrl-R
   Say("\x05.");
-  chat.Send("cleared\x03");  // Ctrl-C
+  chat.Send("cleared");
+  ExpectPrompt(">>> cleared");
+  chat.Send("\x03");  // Ctrl-C
   ExpectPrompt(">>>");
   chat.Send("\x1b\x1b");  // Esc Esc changes the last question
   ASSERT_TRUE(chat.WaitFor("/edit")) << Shown();
