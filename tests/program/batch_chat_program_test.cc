@@ -2,28 +2,44 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "tests/program/waiting_model_test.h"
 
 namespace vllm::app {
 namespace {
 
-// Twelve rows, of which four are in the engine at a time. The model waits in the second step.
+// The batch has twelve rows. The model waits in its second step.
 class BatchChatTest : public WaitingModelTest {
  protected:
   void SetUp() override {
     WaitingModelTest::SetUp();
     WaitAtCall(2);
-    output_ = (directory_ / "out.jsonl").string();
-    std::ofstream file(directory_ / "in.jsonl");
-    for (int i = 0; i < kNumRows; ++i) file << "{\"prompt\":\"a flag\",\"ignore_eos\":true}\n";
+    std::string rows;
+    for (int i = 0; i < kNumRows; ++i) rows += "{\"prompt\":\"a flag\",\"ignore_eos\":true}\n";
+    input_ = temp_.Write("in.jsonl", rows);
   }
 
-  PtyProgram Start(const std::string& output = "") const {
-    return PtyProgram({"batch", "-m", model(), "-n", "8", "--max-num-seqs", "2", (directory_ / "in.jsonl").string(),
-                       "-o", output.empty() ? output_ : output, "--chat"},
-                      environment_, VLLMCLI_FAULT_INJECTION_BINARY);
+  // Starts the batch and waits for the prompt of its chat.
+  PtyProgram& Start(const std::string& output) {
+    const std::vector<std::string> arguments = {"batch", "-m",   model_, "-n",   "8",     "--max-num-seqs",
+                                                "2",     input_, "-o",   output, "--chat"};
+    chat_ = std::make_unique<PtyProgram>(arguments, environment_, VLLMCLI_FAULT_INJECTION_BINARY);
+    EXPECT_TRUE(chat_->WaitFor(">>> ")) << chat_->output();
+    return *chat_;
+  }
+  static bool ShowsPicker(const TerminalEmulator& terminal) {
+    return terminal.state().alternate_screen && terminal.Screen().find("q: back") != std::string::npos;
+  }
+  void OpenPicker() {
+    chat_->Send("/resume\r");
+    EXPECT_TRUE(chat_->WaitForScreen(ShowsPicker)) << chat_->terminal().Screen();
+  }
+  void ExpectExit(int status) {
+    EXPECT_EQ(chat_->WaitForExit(), status) << chat_->output();
+    EXPECT_TRUE(chat_->TerminalIsRestored());
   }
   int NumRecords() const {
     std::ifstream file(output_);
@@ -32,62 +48,51 @@ class BatchChatTest : public WaitingModelTest {
     return count;
   }
 
-  static bool ShowsPicker(const TerminalEmulator& terminal) {
-    return terminal.state().alternate_screen && terminal.Screen().find("q: back") != std::string::npos;
-  }
-
   static constexpr int kNumRows = 12;
-  std::string output_;
+  std::string input_;
+  std::string output_ = temp_.path() + "/out.jsonl";
+  std::unique_ptr<PtyProgram> chat_;
 };
 
 TEST_F(BatchChatTest, RowsAreWrittenWhileTheUserTypes) {
-  PtyProgram chat = Start();
-  ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
+  PtyProgram& chat = Start(output_);
   chat.Send("a draft");
   ASSERT_TRUE(chat.WaitFor("a draft")) << chat.output();
   Release();
   ASSERT_TRUE(chat.WaitFor("[the batch is done: 12/12 rows, ")) << chat.output();
   EXPECT_EQ(NumRecords(), kNumRows);
   chat.Send("\x15\x04");
-  EXPECT_EQ(chat.WaitForExit(), 0) << chat.output();
-  EXPECT_TRUE(chat.TerminalIsRestored());
+  ExpectExit(0);
 }
 
 TEST_F(BatchChatTest, RowsAreWrittenWhileAPickerIsShown) {
-  PtyProgram chat = Start();
-  ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
-  chat.Send("/resume\r");
-  ASSERT_TRUE(chat.WaitForScreen(ShowsPicker)) << chat.terminal().Screen();
+  PtyProgram& chat = Start(output_);
+  OpenPicker();
   Release();
   EXPECT_TRUE(chat.WaitForScreen([&](const TerminalEmulator&) { return NumRecords() == kNumRows; })) << NumRecords();
   EXPECT_TRUE(ShowsPicker(chat.terminal())) << chat.terminal().Screen();
   chat.Send("q");
   ASSERT_TRUE(chat.WaitFor("[the batch is done: 12/12 rows, ")) << chat.output();
   chat.Send("\x04");
-  EXPECT_EQ(chat.WaitForExit(), 0) << chat.output();
-  EXPECT_TRUE(chat.TerminalIsRestored());
+  ExpectExit(0);
 }
 
-TEST_F(BatchChatTest, AFailureThatACommandReportsEndsTheBatch) {
-  PtyProgram chat = Start("/dev/full");
-  ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
-  chat.Send("/resume\r");
-  ASSERT_TRUE(chat.WaitForScreen(ShowsPicker)) << chat.terminal().Screen();
+TEST_F(BatchChatTest, FailedWriteWhileAPickerIsShownEndsTheBatch) {
+  PtyProgram& chat = Start("/dev/full");
+  OpenPicker();
   Release();
   ASSERT_TRUE(chat.WaitFor("writing /dev/full: No space left on device")) << chat.output();
   chat.Send("\x04");
-  EXPECT_EQ(chat.WaitForExit(), 4) << chat.output();
-  EXPECT_TRUE(chat.TerminalIsRestored());
+  ExpectExit(4);
 }
 
 TEST_F(BatchChatTest, LeavingTheChatRunsTheRestOfTheBatch) {
-  PtyProgram chat = Start();
-  ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
+  PtyProgram& chat = Start(output_);
   chat.Send("\x04");
   ASSERT_TRUE(chat.WaitFor("/12 rows, ")) << chat.output();
   Release();
   ASSERT_TRUE(chat.WaitFor("12 rows, 0 failed, ")) << chat.output();
-  EXPECT_EQ(chat.WaitForExit(), 0) << chat.output();
+  ExpectExit(0);
   EXPECT_EQ(NumRecords(), kNumRows);
 }
 

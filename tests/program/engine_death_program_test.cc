@@ -2,10 +2,7 @@
 // must exit with status 1 and print the cause to standard error. A batch must write an error record for each submitted
 // row. Also tests a request whose logits contain NaN.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <set>
@@ -14,41 +11,25 @@
 #include <vector>
 
 #include "tests/program/program.h"
+#include "tests/support/temp_directory.h"
 
 namespace vllm::app {
 namespace {
 
-namespace fs = std::filesystem;
-
 class EngineDeathProgramTest : public testing::Test {
  protected:
-  void SetUp() override {
-    // Copies the bundled model and sets the architecture that faulty_model.h describes.
-    directory_ = fs::path(testing::TempDir()) / ("vllmcli_fault_" + std::to_string(getpid()));
-    const fs::path guide = fs::path(VLLMCLI_SOURCE_DIR) / "app/guide_model";
-    fs::create_directories(directory_);
-    for (const char* name :
-         {"tokenizer.json", "tokenizer_config.json", "model.safetensors", "generation_config.json"}) {
-      fs::copy_file(guide / name, directory_ / name, fs::copy_options::overwrite_existing);
-    }
-    nlohmann::json config;
-    std::ifstream(guide / "config.json") >> config;
-    config["architectures"] = {"FaultyForCausalLM"};
-    std::ofstream(directory_ / "config.json") << config.dump();
-    std::ofstream(directory_ / "rows.txt") << "one\ntwo\nthree\nfour\n";
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-
   ProgramResult Run(std::vector<std::string> arguments, const std::string& when, int rank, int call, int ranks) {
     ProgramOptions options;
     options.program = VLLMCLI_FAULT_INJECTION_BINARY;
     options.environment = {
         {"FAULT_WHEN", when}, {"FAULT_RANK", std::to_string(rank)}, {"FAULT_CALL", std::to_string(call)}};
-    arguments.insert(arguments.end(), {"-m", directory_.string(), "-tp", std::to_string(ranks)});
+    arguments.insert(arguments.end(), {"-m", model_, "-tp", std::to_string(ranks)});
     return RunProgram(arguments, options);
   }
 
-  fs::path directory_;
+  TempDirectory temp_;
+  // The bundled model with the architecture that faulty_model.h describes.
+  std::string model_ = CopyGuideModel(temp_.path() + "/model", {.architecture = "FaultyForCausalLM"});
 };
 
 TEST_F(EngineDeathProgramTest, ProgramExitsWithStatusOneAndPrintsTheCause) {
@@ -66,9 +47,9 @@ TEST_F(EngineDeathProgramTest, ProgramExitsWithStatusOneAndPrintsTheCause) {
 }
 
 TEST_F(EngineDeathProgramTest, BatchWritesARecordForEachSubmittedRow) {
+  const std::string rows = temp_.Write("rows.txt", "one\ntwo\nthree\nfour\n");
   for (const int ranks : {1, 2}) {
-    const ProgramResult result =
-        Run({"batch", (directory_ / "rows.txt").string(), "--ignore-eos", "-n", "60"}, "forward", ranks - 1, 12, ranks);
+    const ProgramResult result = Run({"batch", rows, "--ignore-eos", "-n", "60"}, "forward", ranks - 1, 12, ranks);
     EXPECT_EQ(result.status, 1);
     // The number of rows that the batch has submitted when the rank fails depends on timing.
     std::istringstream lines(result.out);

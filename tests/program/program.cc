@@ -111,6 +111,7 @@ std::string CopyGuideModel(const std::filesystem::path& directory, const GuideCo
   }
   nlohmann::json config = nlohmann::json::parse(std::ifstream(guide / "config.json"));
   config["max_position_embeddings"] = changes.context;
+  config["architectures"] = {changes.architecture};
   std::ofstream(directory / "config.json") << config.dump();
   nlohmann::json tokenizer = nlohmann::json::parse(std::ifstream(guide / "tokenizer_config.json"));
   tokenizer["model_max_length"] = changes.context;

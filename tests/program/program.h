@@ -49,6 +49,7 @@ struct GuideCopy {
   // max_position_embeddings and the tokenizer's model_max_length. With 100,000, an answer continues for as long as a
   // test needs.
   int context = 1024;
+  std::string architecture = "LlamaForCausalLM";
 };
 // Creates `directory` with a copy of the bundled model, applies `changes`, and returns the path.
 // REQUIRES: `directory` does not exist.

@@ -24,8 +24,8 @@ class StatusLineTest : public WaitingModelTest {
 };
 
 TEST_F(StatusLineTest, LoadingIsShownAndErasedBeforeTheAnswer) {
-  environment_["WAIT_LOAD"] = fifo_;
-  PtyProgram run({"run", "-m", model(), "-n", "3", "--ignore-eos", "hello"}, environment_,
+  WaitAtLoad();
+  PtyProgram run({"run", "-m", model_, "-n", "3", "--ignore-eos", "hello"}, environment_,
                  VLLMCLI_FAULT_INJECTION_BINARY);
   ASSERT_TRUE(run.WaitFor("loading slow, ")) << run.output();
   Release();
@@ -37,8 +37,8 @@ TEST_F(StatusLineTest, LoadingIsShownAndErasedBeforeTheAnswer) {
 }
 
 TEST_F(StatusLineTest, SignalWhileLoadingErasesTheLine) {
-  environment_["WAIT_LOAD"] = fifo_;
-  PtyProgram run({"run", "-m", model(), "hello"}, environment_, VLLMCLI_FAULT_INJECTION_BINARY);
+  WaitAtLoad();
+  PtyProgram run({"run", "-m", model_, "hello"}, environment_, VLLMCLI_FAULT_INJECTION_BINARY);
   ASSERT_TRUE(run.WaitFor("loading slow, ")) << run.output();
   kill(run.pid(), SIGTERM);
   EXPECT_EQ(run.WaitForExit(), 128 + SIGTERM);
@@ -49,9 +49,9 @@ TEST_F(StatusLineTest, LongPromptShowsItsProgress) {
   WaitAtCall(3);
   std::string prompt;
   for (int i = 0; i < 60; ++i) prompt += "What is the flag number " + std::to_string(i) + "? ";
-  PtyProgram run({"run", "-m", model(), "-n", "3", "--ignore-eos", "--max-num-batched-tokens", "64", "--max-num-seqs",
-                  "8", prompt},
-                 environment_, VLLMCLI_FAULT_INJECTION_BINARY);
+  PtyProgram run(
+      {"run", "-m", model_, "-n", "3", "--ignore-eos", "--max-num-batched-tokens", "64", "--max-num-seqs", "8", prompt},
+      environment_, VLLMCLI_FAULT_INJECTION_BINARY);
   ASSERT_TRUE(run.WaitFor("reading prompt 128/")) << run.output();
   ASSERT_TRUE(run.WaitFor(" tokens")) << run.output();
   Release();
@@ -66,7 +66,7 @@ TEST_F(StatusLineTest, ChatShowsPromptProgressAndTheAnswerStartsOnACleanLine) {
   std::string prompt;
   for (int i = 0; i < 20; ++i) prompt += "What is the flag number " + std::to_string(i) + "? ";
   PtyProgram chat(
-      {"chat", "-m", model(), "-n", "3", "--ignore-eos", "--max-num-batched-tokens", "64", "--max-num-seqs", "8"},
+      {"chat", "-m", model_, "-n", "3", "--ignore-eos", "--max-num-batched-tokens", "64", "--max-num-seqs", "8"},
       environment_, VLLMCLI_FAULT_INJECTION_BINARY);
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
   chat.Send(prompt + "\r");
@@ -81,7 +81,7 @@ TEST_F(StatusLineTest, ChatShowsPromptProgressAndTheAnswerStartsOnACleanLine) {
 
 TEST_F(StatusLineTest, QuietShowsNoStatusLine) {
   WaitAtCall(1);
-  PtyProgram run({"run", "-m", model(), "-n", "3", "--ignore-eos", "--quiet", "hello"}, environment_,
+  PtyProgram run({"run", "-m", model_, "-n", "3", "--ignore-eos", "--quiet", "hello"}, environment_,
                  VLLMCLI_FAULT_INJECTION_BINARY);
   Release();
   EXPECT_EQ(run.WaitForExit(), 0);
@@ -90,11 +90,11 @@ TEST_F(StatusLineTest, QuietShowsNoStatusLine) {
 
 TEST_F(StatusLineTest, BatchProgressHasATotalAndIsErasedBeforeEachRecord) {
   WaitAtCall(30);
-  const std::string input = (directory_ / "in.jsonl").string();
+  const std::string input = temp_.path() + "/in.jsonl";
   std::ofstream file(input);
   for (int i = 0; i < 24; ++i) file << "{\"prompt\":\"a flag\",\"ignore_eos\":true}\n\n";
   file.close();
-  PtyProgram batch({"batch", "-m", model(), "-n", "8", "--max-num-seqs", "2", input}, environment_,
+  PtyProgram batch({"batch", "-m", model_, "-n", "8", "--max-num-seqs", "2", input}, environment_,
                    VLLMCLI_FAULT_INJECTION_BINARY);
   ASSERT_TRUE(batch.WaitFor("/24 rows, ")) << batch.output();
   Release();
@@ -111,7 +111,7 @@ TEST_F(StatusLineTest, BatchProgressHasATotalAndIsErasedBeforeEachRecord) {
 }
 
 TEST_F(StatusLineTest, BatchSummaryNamesTheOutputFile) {
-  const std::string output = (directory_ / "out.jsonl").string();
+  const std::string output = temp_.path() + "/out.jsonl";
   const ProgramResult batch =
       RunProgram({"batch", "-n", "2", "-o", output, "-"}, Input("{\"prompt\":\"a\"}\n{\"prompt\":7}\n"));
   EXPECT_EQ(batch.status, 1);
