@@ -1,9 +1,8 @@
-// Runs `batch --chat` on a pseudo-terminal: neither the rows nor the chat may depend on the other, and each must end as
-// it does alone.
+// Runs `batch --chat` on a pseudo-terminal. Its records and answers must equal those of separate runs, and signals and
+// failed rows must lead to the same exit status. Also tests which flags are rejected.
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -46,16 +45,7 @@ class BatchChatResultsTest : public ChatsProgramTest {
     environment["LC_ALL"] = "C.UTF-8";
     return environment;
   }
-  // Returns the records of the output by custom_id.
-  std::map<std::string, Json> Records(const std::string& user) const {
-    std::map<std::string, Json> records;
-    std::ifstream file(Output(user));
-    for (std::string line; std::getline(file, line);) {
-      const Json record = Json::parse(line);
-      EXPECT_TRUE(records.emplace(record.at("custom_id"), record).second) << line;
-    }
-    return records;
-  }
+  std::map<std::string, Json> Records(const std::string& user) const { return ReadBatchRecords(Output(user)); }
   // Asks the question in a chat that runs alone, and returns the conversation.
   Json ChatAlone() const {
     Flags flags = {"chat", "-m", model_, "-t", "0", "--ignore-eos", "--max-tokens", "20", "--kv-cache-memory", "256M"};
@@ -131,8 +121,7 @@ TEST_F(BatchChatResultsTest, FailedRowMakesTheExitStatusOneAfterTheChat) {
 TEST_F(BatchChatResultsTest, SigtermAtThePromptEndsTheChatAndTheBatch) {
   PtyProgram batch(BatchFlags("both", WriteRows({5, kEndless}), {"--chat"}), Environment("both"));
   ASSERT_TRUE(batch.WaitFor(">>> ")) << batch.output();
-  while (Records("both").empty()) {
-  }
+  ASSERT_TRUE(batch.WaitForScreen([&](const TerminalEmulator&) { return !Records("both").empty(); }));
   kill(batch.pid(), SIGTERM);
   EXPECT_EQ(batch.WaitForExit(), 128 + SIGTERM);
   EXPECT_TRUE(batch.TerminalIsRestored());
@@ -140,9 +129,9 @@ TEST_F(BatchChatResultsTest, SigtermAtThePromptEndsTheChatAndTheBatch) {
 }
 
 TEST_F(BatchChatResultsTest, SigtermDuringAnAnswerEndsTheChatAndTheBatch) {
-  Flags flags = BatchFlags("both", WriteRows({kEndless}), {"--chat", "--allowed-token-ids", GuideTokenId("x")});
-  std::replace(flags.begin(), flags.end(), std::string("20"), std::to_string(kEndless));
-  PtyProgram batch(flags, Environment("both"));
+  const Flags endless_answer = {"--chat", "--allowed-token-ids", GuideTokenId("x"), "--max-tokens",
+                                std::to_string(kEndless)};
+  PtyProgram batch(BatchFlags("both", WriteRows({kEndless}), endless_answer), Environment("both"));
   ASSERT_TRUE(batch.WaitFor(">>> ")) << batch.output();
   batch.Send(std::string(kQuestion) + "\r");
   ASSERT_TRUE(batch.WaitFor(" x x x")) << batch.output();
@@ -179,9 +168,10 @@ TEST_F(BatchChatResultsTest, LiveViewIsRejected) {
 }
 
 TEST_F(BatchChatResultsTest, ExistingOutputIsRejected) {
-  std::ofstream(Output("rejected")) << "precious";
+  const std::string file = temp_.Write("rejected.jsonl", "a record\n");
   const std::string output = Rejection(BatchFlags("rejected", WriteRows({5}), {"--chat"}));
   EXPECT_NE(output.find("--overwrite"), std::string::npos) << output;
+  EXPECT_EQ(std::filesystem::file_size(file), 9u);
 }
 
 }  // namespace

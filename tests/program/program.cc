@@ -1,6 +1,7 @@
 #include "tests/program/program.h"
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <poll.h>
 #include <pty.h>
 #include <signal.h>
@@ -13,7 +14,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
+#include <utility>
 
 namespace vllm::app {
 namespace {
@@ -124,6 +125,17 @@ std::string GuideTokenId(const std::string& character) {
   const ProgramResult ids = RunProgram({"tokenize", "-m", GuideModel(), "--no-add-special-tokens", character});
   const nlohmann::json list = nlohmann::json::parse(ids.out);
   return list.size() == 1 ? list[0].dump() : "";
+}
+
+std::map<std::string, nlohmann::json> ReadBatchRecords(const std::string& path) {
+  std::map<std::string, nlohmann::json> records;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line) && !file.eof();) {
+    nlohmann::json record = nlohmann::json::parse(line);
+    std::string id = record.at("custom_id").get<std::string>();
+    EXPECT_TRUE(records.emplace(std::move(id), std::move(record)).second) << line;
+  }
+  return records;
 }
 
 ProgramOptions Input(const std::string& input) {

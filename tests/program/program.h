@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,10 @@ std::string CopyGuideModel(const std::filesystem::path& directory, const GuideCo
 // Returns the bundled model's token id for this character at the beginning of a word, or an empty string if the
 // character is not one token.
 std::string GuideTokenId(const std::string& character);
+
+// Returns the records in the output file of a batch by custom_id, which must be unique. The batch may still be running:
+// an incomplete last line is left out.
+std::map<std::string, nlohmann::json> ReadBatchRecords(const std::string& path);
 
 struct PtyOptions {
   std::map<std::string, std::string> environment;

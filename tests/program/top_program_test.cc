@@ -14,6 +14,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <vector>
 
 #include "app/live/live_directory.h"
 #include "tests/program/program.h"
@@ -71,17 +72,7 @@ class TopProgramTest : public testing::Test {
     options.environment = environment_;
     return RunProgram(arguments, options);
   }
-  // Returns the records of the output by custom_id.
-  std::map<std::string, Json> Records() const {
-    std::map<std::string, Json> records;
-    std::ifstream file(Output());
-    for (std::string line; std::getline(file, line);) {
-      Json record = Json::parse(line);
-      std::string id = record.at("custom_id").get<std::string>();
-      records.emplace(std::move(id), std::move(record));
-    }
-    return records;
-  }
+  std::map<std::string, Json> Records() const { return ReadBatchRecords(Output()); }
   // Waits until top finds a process.
   void AwaitProcess() const {
     while (Run({"top", "--json"}).status != 0) {
@@ -316,7 +307,7 @@ TEST_F(TopProgramTest, SuspendedViewRestoresTheTerminalAndContinues) {
   ASSERT_TRUE(WaitForText(batch, "KV blocks"));
   batch.Send("\x1a");
   ASSERT_TRUE(batch.WaitForStop());
-  // The last bytes may not have been read yet.
+  // The emulator may not have received the last bytes yet.
   EXPECT_TRUE(batch.WaitForScreen([](const TerminalEmulator& t) { return !t.state().alternate_screen; }));
   kill(-batch.pid(), SIGCONT);
   ASSERT_TRUE(batch.WaitForScreen(
