@@ -19,7 +19,6 @@ namespace vllm::app {
 namespace {
 
 using Rows = std::vector<std::string>;
-using testing_support::Scripts;
 using testing_support::WriteScriptedModel;
 
 struct Size {
@@ -103,7 +102,7 @@ const char kReport[] =
     "```py\nx = 1  # this line of code is never cut\n```\n\nThe end.\n";
 
 TEST_P(ChatScreenTest, MarkdownIsFittedToTheTerminal) {
-  const std::string model = WriteScriptedModel(temp_.path() + "/model", {{"", kReport}});
+  const std::string model = WriteScriptedModel(temp_.path() + "/model", kReport);
   Start(model);
   Say("go");
   const int columns = GetParam().columns;
@@ -135,7 +134,7 @@ TEST_P(ChatScreenTest, EveryLineOfAnAnswerIsShownIfTheTerminalIsResizedMeanwhile
   std::string answer;
   constexpr int kNumLines = 1500;
   for (int i = 0; i < kNumLines; ++i) answer += "line " + std::to_string(i) + "\n\n";
-  const std::string model = WriteScriptedModel(temp_.path() + "/model", {{"", answer}}, 40);
+  const std::string model = WriteScriptedModel(temp_.path() + "/model", answer, 40);
   PtyProgram& chat = Start(model);
   chat.Send("go\r");
   const Size sizes[] = {{20, 5}, {200, 60}, {33, 7}, {80, 24}, {50, 12}, {GetParam().columns, GetParam().rows}};
@@ -164,7 +163,7 @@ TEST_P(ChatScreenTest, EveryLineOfAnAnswerIsShownIfTheTerminalIsResizedMeanwhile
 
 TEST_P(ChatScreenTest, MessagesTypedInEveryWayAreStored) {
   editor_ = EditorThatWrites(temp_, "from\\nthe editor\\n");
-  const std::string model = WriteScriptedModel(temp_.path() + "/model", {{"", "Yes."}});
+  const std::string model = WriteScriptedModel(temp_.path() + "/model", "Yes.");
   const std::string file = temp_.Write("notes.txt", "notes\n");
   PtyProgram& chat = Start(model);
   std::string lines;
@@ -225,7 +224,7 @@ TEST_P(ChatScreenTest, MessagesTypedInEveryWayAreStored) {
 }
 
 TEST_P(ChatScreenTest, EveryCommandReturnsToThePrompt) {
-  const std::string model = WriteScriptedModel(temp_.path() + "/model", {{"", "Text\n\n```py\nx = 1\n```\n"}});
+  const std::string model = WriteScriptedModel(temp_.path() + "/model", "Text\n\n```py\nx = 1\n```\n");
   PtyProgram& chat = Start(model, {"-n", "3"});
   const TerminalState at_prompt = chat.terminal().state();
   const std::map<std::string, std::string> arguments = {{"/save-code", " 1 " + temp_.path() + "/code.py"},
@@ -273,7 +272,7 @@ TEST_P(ChatScreenTest, HostileAnswerChangesNoStateOfTheTerminal) {
       "\x1b[2J \x1b[6n [a](http://x.example/\x1b]0;t\x07) \x1bP+q\x1b\\ \x0e \x0f \x07 \b\b\b \r over \xff broken "
       "\xe2\x80 "
       "cut.\n\n```\x1b[31m\ncode \x1b[5A up\n```\n\n| \x1b[1m | b |\n|---|---|\n| 1 | \x1b[3J |\n\nDone.";
-  const std::string model = WriteScriptedModel(temp_.path() + "/model", {{"", hostile}}, 3);
+  const std::string model = WriteScriptedModel(temp_.path() + "/model", hostile, 3);
   PtyProgram& chat = Start(model);
   const TerminalState at_prompt = chat.terminal().state();
   for (const char* command : {"go", "/raw", "/regen", "/thinking", "/search red", "/info"}) {

@@ -4,12 +4,14 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
-#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tokenizer/unicode/utf8.h"
 
 namespace vllm::testing_support {
 namespace {
@@ -22,52 +24,46 @@ constexpr int kHeadDim = 64;
 constexpr int kIntermediate = 64;
 constexpr int kContext = 32768;
 
-// Returns the size of the valid UTF-8 sequence at the beginning of `text`, or 0 if there is none.
-size_t SequenceSize(std::string_view text) {
-  const auto first = static_cast<unsigned char>(text[0]);
-  const size_t size = first < 0x80 ? 1 : first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 0;
-  if (size == 0 || text.size() < size) return 0;
-  for (size_t i = 1; i < size; ++i) {
-    if ((static_cast<unsigned char>(text[i]) & 0xC0u) != 0x80u) return 0;
-  }
-  return size;
-}
-
 std::string ByteToken(unsigned char byte) {
   char name[8];
   std::snprintf(name, sizeof name, "<0x%02X>", byte);
   return name;
 }
 
-// Splits `text` into tokens that no answer has had yet, and adds them to `used`.
-std::vector<std::string> Split(const std::string& text, size_t token_size, std::set<std::string>& used) {
+// Splits `text` into tokens of which no two are equal.
+std::vector<std::string> Split(const std::string& text, size_t token_size) {
   std::vector<std::string> tokens;
+  std::set<std::string> used;
   std::string token;
+  size_t text_begin = 0;  // index of the first token after the last broken byte
+  // Ends the current token. Joins it with those before it until no other token equals it.
+  const auto end_text = [&] {
+    while (!token.empty() && !used.insert(token).second) {
+      if (tokens.size() == text_begin) throw std::logic_error("the text between two broken bytes occurs twice");
+      used.erase(tokens.back());
+      token.insert(0, tokens.back());
+      tokens.pop_back();
+    }
+    if (!token.empty()) tokens.push_back(token);
+    token.clear();
+  };
   for (size_t i = 0; i < text.size();) {
-    const size_t size = SequenceSize(std::string_view(text).substr(i));
-    if (size == 0) {
-      if (!token.empty() && !used.insert(token).second) throw std::logic_error("repeated text before a broken byte");
-      if (!token.empty()) tokens.push_back(token);
-      token.clear();
+    const tokenizer::Utf8Step step = tokenizer::DecodeUtf8(text, i);
+    if (step.kind != tokenizer::Utf8Step::Kind::kValid) {
+      end_text();
       tokens.push_back(ByteToken(static_cast<unsigned char>(text[i])));
-      if (!used.insert(tokens.back()).second) throw std::logic_error("repeated broken byte");
+      if (!used.insert(tokens.back()).second) throw std::logic_error("a broken byte occurs twice");
+      text_begin = tokens.size();
       ++i;
       continue;
     }
-    token.append(text, i, size);
-    i += size;
+    token.append(text, i, step.length);
+    i += step.length;
     if (token.size() < token_size || !used.insert(token).second) continue;
     tokens.push_back(token);
     token.clear();
   }
-  // The rest may not be unique; then it belongs to the tokens before it.
-  while (!token.empty() && !used.insert(token).second) {
-    if (tokens.empty()) throw std::logic_error("an answer is part of another");
-    used.erase(tokens.back());
-    token.insert(0, tokens.back());
-    tokens.pop_back();
-  }
-  if (!token.empty()) tokens.push_back(token);
+  end_text();
   return tokens;
 }
 
@@ -104,7 +100,7 @@ void WriteSafetensors(const std::string& path, const std::vector<Tensor>& tensor
 
 }  // namespace
 
-std::string WriteScriptedModel(const std::string& directory, const Scripts& scripts, size_t token_size) {
+std::string WriteScriptedModel(const std::string& directory, const std::string& answer, size_t token_size) {
   std::filesystem::create_directories(directory);
 
   std::map<std::string, int> vocab;
@@ -129,25 +125,16 @@ std::string WriteScriptedModel(const std::string& directory, const Scripts& scri
   add("<|system|>", true);
   for (int byte = 0; byte < 256; ++byte) add(ByteToken(static_cast<unsigned char>(byte)), false);
 
-  // The next token of each token of an answer. A message ends with a token that leads to the first one.
+  // The successor of each token of the answer. A message ends with the token that leads to the first one.
+  constexpr const char* kStart = "<|answer|>";
   std::map<int, int> next;
-  std::set<std::string> used;
-  std::string choice;
-  for (size_t k = 0; k < scripts.size(); ++k) {
-    const std::string start = "<|script " + std::to_string(k) + "|>";
-    int previous = add(start, true);
-    for (const std::string& token : Split(scripts[k].second, token_size, used)) {
-      const int id = vocab.contains(token) ? vocab[token] : add(token, false);
-      next[previous] = id;
-      previous = id;
-    }
-    next[previous] = eos;
-    const bool is_last = k + 1 == scripts.size();
-    choice += is_last ? (k == 0 ? "" : "{% else %}")
-                      : (k == 0 ? "{% if '" : "{% elif '") + scripts[k].first + "' in m.content %}";
-    choice += start;
-    if (is_last && k > 0) choice += "{% endif %}";
+  int previous = add(kStart, true);
+  for (const std::string& token : Split(answer, token_size)) {
+    const int id = vocab.contains(token) ? vocab[token] : add(token, false);
+    next[previous] = id;
+    previous = id;
   }
+  next[previous] = eos;
 
   const int vocab_size = static_cast<int>(vocab.size());
   const int hidden = (static_cast<int>(next.size()) + 1 + 63) / 64 * 64;
@@ -218,9 +205,9 @@ std::string WriteScriptedModel(const std::string& directory, const Scripts& scri
       {"clean_up_tokenization_spaces", false},
       {"model_max_length", kContext},
       {"chat_template",
-       "{% for m in messages %}{% if m.role == 'assistant' %}{{ m.content }}</s>{% elif m.role == 'system' %}"
-       "<|system|>{{ m.content }}</s>{% else %}<|user|>{{ m.content }}" +
-           choice + "{% endif %}{% endfor %}"}};
+       std::string("{% for m in messages %}{% if m.role == 'assistant' %}{{ m.content }}</s>"
+                   "{% elif m.role == 'system' %}<|system|>{{ m.content }}</s>{% else %}<|user|>{{ m.content }}") +
+           kStart + "{% endif %}{% endfor %}"}};
   std::ofstream(directory + "/tokenizer_config.json") << tokenizer_config.dump();
   return directory;
 }
