@@ -66,7 +66,7 @@ class ChatSignalsTest : public ChatsProgramTest {
         kill(chat.pid(), SIGTSTP);
         ASSERT_TRUE(chat.WaitForStop()) << chat.output();
         EXPECT_TRUE(chat.TerminalIsRestored());
-        // The last bytes may not have been read yet.
+        // The emulator may not have received the last bytes yet.
         EXPECT_TRUE(chat.WaitForScreen([](const TerminalEmulator& t) { return !t.state().bracketed_paste; }));
         kill(-chat.pid(), SIGCONT);
         // While the terminal has its usual modes, it would take Ctrl-D for itself.
@@ -133,11 +133,13 @@ TEST_F(ChatSignalsTest, RandomSignalsLeaveTheTerminalAndTheDatabaseInOrder) {
   EXPECT_GT(num_answered_, num_events / 10);
 }
 
-// Returns true if the main thread of the process is in write(2).
-bool IsWriting(pid_t pid) {
+// Returns the number of the system call in which the main thread of the process sleeps, or "running" if the thread
+// runs. Returns "" if the process has ended or the kernel does not say.
+std::string SystemCallOf(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/syscall");
-  long number = -1;
-  return file >> number && number == SYS_write;
+  std::string number;
+  file >> number;
+  return number;
 }
 
 TEST_F(ChatSignalsTest, InterruptDuringAWriteStopsTheAnswerAndNotTheChat) {
@@ -148,19 +150,24 @@ TEST_F(ChatSignalsTest, InterruptDuringAWriteStopsTheAnswerAndNotTheChat) {
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
   chat.Send("go\r");
   ASSERT_TRUE(chat.WaitFor("line 0")) << chat.output();
-  // Nobody reads, so the program waits for the terminal. A write that has written some bytes ends at a signal as if it
-  // were complete. After that, the next one has written nothing when the signal comes.
+  // The test reads nothing now, so the buffer of the terminal is soon full and write(2) blocks. A thread that is seen
+  // in write(2) this often is blocked there.
   const auto wait_for_write = [&] {
-    for (int i = 0; i < 200; ++i) {
-      while (!IsWriting(chat.pid())) {
-        ASSERT_EQ(kill(chat.pid(), 0), 0);  // it has not ended
+    for (int num_seen = 0; num_seen < 200;) {
+      const std::string call = SystemCallOf(chat.pid());
+      ASSERT_NE(call, "") << "cannot read /proc/" << chat.pid() << "/syscall";
+      if (call == std::to_string(SYS_write)) {
+        ++num_seen;
+      } else {
         std::this_thread::yield();
       }
     }
   };
-  wait_for_write();
+  // If a write has written some bytes, the first signal ends it, and it returns their number. The next write finds the
+  // buffer full, so it has written nothing when SIGINT ends it.
+  ASSERT_NO_FATAL_FAILURE(wait_for_write());
   kill(chat.pid(), SIGWINCH);
-  wait_for_write();
+  ASSERT_NO_FATAL_FAILURE(wait_for_write());
   kill(chat.pid(), SIGINT);
   ASSERT_TRUE(chat.WaitFor("[interrupted;")) << chat.output();
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
