@@ -1,13 +1,12 @@
 // Types into the chat on terminals of several sizes and compares what an emulator shows. The answers are those of
-// scripted models, which run through the whole program.
+// scripted models.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <functional>
+#include <map>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -26,7 +25,7 @@ struct Size {
   int rows;
 };
 
-// The name that a failure prints.
+// GoogleTest calls this to print the size if a test fails.
 void PrintTo(const Size& size, std::ostream* stream) { *stream << size.columns << "x" << size.rows; }
 
 class ChatScreenTest : public ChatsProgramTest, public testing::WithParamInterface<Size> {
@@ -154,7 +153,7 @@ TEST_P(ChatScreenTest, EveryLineOfAnAnswerIsShownIfTheTerminalIsResizedMeanwhile
     expected = std::max(expected, number + 1);
   }
   EXPECT_EQ(expected, kNumLines) << Shown();
-  // All that was drawn after the last change of the size is there once.
+  // Rows that were drawn after the last change of the size occur once.
   const Rows rows = RowsAfter("line " + std::to_string(next + 300));
   EXPECT_EQ(std::count(rows.begin(), rows.end(), "line " + std::to_string(next + 301)), 1);
   Quit();
@@ -257,8 +256,13 @@ TEST_P(ChatScreenTest, EveryCommandReturnsToThePrompt) {
     ExpectPrompt(">>>");
     EXPECT_EQ(chat.terminal().state(), at_prompt) << name;
   }
+  Quit();
+}
+
+TEST_P(ChatScreenTest, UnknownCommandGetsASuggestion) {
+  PtyProgram& chat = Start(WriteScriptedModel(temp_.path() + "/model", "Yes."));
   ASSERT_NO_FATAL_FAILURE(Say("/serach x"));
-  EXPECT_NE(chat.output().find("/search"), std::string::npos);
+  EXPECT_TRUE(chat.WaitFor("did you mean /search?")) << Shown();
   Quit();
 }
 
