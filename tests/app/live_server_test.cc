@@ -58,6 +58,25 @@ class LiveServerTest : public ::testing::Test {
       poll(&fd, 1, connection.fd() < 0 ? 1 : -1);
     }
   }
+  static void PauseAdmission(LiveConnection& connection) {
+    connection.SetAdmissionPaused(true);
+    while (!AwaitFrame(connection).engine.scheduler.admission_paused) {
+    }
+  }
+  // Adds the request "a" and returns its state in the first frame that has it. REQUIRES: admission is paused.
+  RequestSnapshot AddWaitingRequest(LiveConnection& connection) {
+    engine_.AddRequest("a", Prompt(std::vector<int32_t>{1, 2, 3}), {});
+    while (true) {
+      const LiveFrame frame = AwaitFrame(connection);
+      if (!frame.engine.requests.empty()) return frame.engine.requests[0];
+    }
+  }
+  RequestOutput AwaitOutput() {
+    while (true) {
+      const std::vector<RequestOutput> outputs = engine_.Step();
+      if (!outputs.empty()) return outputs[0];
+    }
+  }
   // Waits until the other side closes the connection.
   static void AwaitClose(int fd) {
     std::array<char, 4096> buffer{};
@@ -100,9 +119,7 @@ TEST_F(LiveServerTest, ViewerGetsFrames) {
 TEST_F(LiveServerTest, ViewerMayPauseAndResume) {
   const auto publisher = Publish();
   SocketConnection connection(ListLiveSockets().at(0), milliseconds(100));
-  connection.SetAdmissionPaused(true);
-  while (!AwaitFrame(connection).engine.scheduler.admission_paused) {
-  }
+  PauseAdmission(connection);
   engine_.AddRequest("a", Prompt(std::vector<int32_t>{1, 2, 3}), {});
   while (AwaitFrame(connection).engine.scheduler.num_waiting_reqs != 1) {
   }
@@ -116,22 +133,13 @@ TEST_F(LiveServerTest, ViewerMayPauseAndResume) {
 TEST_F(LiveServerTest, ViewerMayAbortARequest) {
   const auto publisher = Publish();
   SocketConnection connection(ListLiveSockets().at(0), milliseconds(100));
-  connection.SetAdmissionPaused(true);
-  while (!AwaitFrame(connection).engine.scheduler.admission_paused) {
-  }
-  engine_.AddRequest("a", Prompt(std::vector<int32_t>{1, 2, 3}), {});
-  LiveFrame frame;
-  do {
-    frame = AwaitFrame(connection);
-  } while (frame.engine.requests.empty());
-  EXPECT_EQ(frame.engine.requests[0].external_req_id, "a");
-  connection.AbortRequest(frame.engine.requests[0].request_id);
-  std::vector<RequestOutput> outputs;
-  while (outputs.empty()) {
-    for (const RequestOutput& output : engine_.Step()) outputs.push_back(output);
-  }
-  EXPECT_TRUE(outputs[0].finished);
-  EXPECT_EQ(outputs[0].outputs.at(0).finish_reason, FinishReason::kAbort);
+  PauseAdmission(connection);
+  const RequestSnapshot request = AddWaitingRequest(connection);
+  EXPECT_EQ(request.external_req_id, "a");
+  connection.AbortRequest(request.request_id);
+  const RequestOutput output = AwaitOutput();
+  EXPECT_TRUE(output.finished);
+  EXPECT_EQ(output.outputs.at(0).finish_reason, FinishReason::kAbort);
 }
 
 TEST_F(LiveServerTest, BatchProgressIsPublished) {
@@ -174,28 +182,18 @@ TEST_F(LiveServerTest, ViewerThatStopsReadingDoesNotHoldUpTheOthers) {
 TEST_F(LiveServerTest, LastCommandOfAFloodIsObeyed) {
   const auto publisher = Publish();
   SocketConnection connection(ListLiveSockets().at(0), milliseconds(100));
-  connection.SetAdmissionPaused(true);
-  while (!AwaitFrame(connection).engine.scheduler.admission_paused) {
-  }
-  engine_.AddRequest("a", Prompt(std::vector<int32_t>{1, 2, 3}), {});
-  LiveFrame frame;
-  do {
-    frame = AwaitFrame(connection);
-  } while (frame.engine.requests.empty());
+  PauseAdmission(connection);
+  const RequestSnapshot request = AddWaitingRequest(connection);
   std::string commands;
   for (int i = 0; i < 500; ++i) {
     commands += EncodeLiveMessage(LiveMessageType::kCommand, LiveCommandText({LiveAction::kPause, 0, 0}));
   }
-  const LiveCommand abort = {LiveAction::kAbort, 0, frame.engine.requests[0].request_id};
+  const LiveCommand abort = {LiveAction::kAbort, 0, request.request_id};
   commands += EncodeLiveMessage(LiveMessageType::kCommand, LiveCommandText(abort));
   const tokenizer::UniqueFd fd(ConnectLiveSocket(SocketPath()));
   ASSERT_TRUE(fd.valid());
   ASSERT_EQ(send(fd.get(), commands.data(), commands.size(), MSG_NOSIGNAL), static_cast<ssize_t>(commands.size()));
-  std::vector<RequestOutput> outputs;
-  while (outputs.empty()) {
-    for (const RequestOutput& output : engine_.Step()) outputs.push_back(output);
-  }
-  EXPECT_EQ(outputs[0].outputs.at(0).finish_reason, FinishReason::kAbort);
+  EXPECT_EQ(AwaitOutput().outputs.at(0).finish_reason, FinishReason::kAbort);
 }
 
 TEST_F(LiveServerTest, NumberOfViewersIsLimited) {
