@@ -23,6 +23,17 @@ StoredMessage Message(int64_t parent, int64_t ids_begin, std::vector<int32_t> id
 class ChatTreeTest : public testing::Test {
  protected:
   std::string directory() const { return temp_.path() + "/vllmcli"; }
+  StoredChat Stored(int64_t chat) const { return ChatStore(directory(), ChatStore::Access::kRead).Load(chat).value(); }
+  // Replaces the file of the database with one that contains another conversation, which has number 1.
+  void ReplaceDatabase() const {
+    const std::string other_directory = temp_.path() + "/other";
+    {
+      ChatStore other(other_directory, ChatStore::Access::kWrite);
+      ChatTree(&other).Add(Message(0, 0, {9}));
+    }
+    std::filesystem::rename(other_directory + "/chats.db", directory() + "/chats.db");
+    for (const char* suffix : {"-wal", "-shm"}) std::filesystem::remove(directory() + "/chats.db" + suffix);
+  }
 
  private:
   TempDirectory temp_;
@@ -77,7 +88,7 @@ TEST_F(ChatTreeTest, ConversationIsStoredAgainIfTheDatabaseIsDeleted) {
   tree.Add(Message(question, 1, {2}));
   EXPECT_NE(tree.TakeNotice().find("was deleted or replaced"), std::string::npos);
   EXPECT_EQ(tree.TakeNotice(), "");
-  const StoredChat stored = ChatStore(directory(), ChatStore::Access::kRead).Load(tree.chat_id()).value();
+  const StoredChat stored = Stored(tree.chat_id());
   EXPECT_EQ(stored.title, "title");
   ASSERT_EQ(stored.messages.size(), 2u);
   EXPECT_EQ(stored.messages[1].parent, stored.messages[0].id);
@@ -85,21 +96,15 @@ TEST_F(ChatTreeTest, ConversationIsStoredAgainIfTheDatabaseIsDeleted) {
 }
 
 TEST_F(ChatTreeTest, ConversationIsStoredAgainInAFileThatReplacesTheDatabase) {
-  const std::string other_directory = directory() + "-other";
-  {
-    ChatStore other(other_directory, ChatStore::Access::kWrite);
-    ChatTree(&other).Add(Message(0, 0, {9}));
-  }
   ChatStore store(directory(), ChatStore::Access::kWrite);
   ChatTree tree(&store);
   const int64_t question = tree.Add(Message(0, 0, {1}));
-  std::filesystem::rename(other_directory + "/chats.db", directory() + "/chats.db");
-  for (const char* suffix : {"-wal", "-shm"}) std::filesystem::remove(directory() + "/chats.db" + suffix);
+  ReplaceDatabase();
   const int64_t answer = tree.Add(Message(question, 1, {2}));
   EXPECT_EQ(tree.chat_id(), 2);
   EXPECT_NE(tree.TakeNotice().find("as number 2"), std::string::npos);
   tree.MoveTo(question);
-  const StoredChat stored = ChatStore(directory(), ChatStore::Access::kRead).Load(2).value();
+  const StoredChat stored = Stored(2);
   ASSERT_EQ(stored.messages.size(), 2u);
   EXPECT_EQ(stored.current_message, stored.messages[0].id);
   EXPECT_EQ(tree.TokenIdsUpTo(answer), (std::vector<int32_t>{1, 2}));
@@ -141,7 +146,7 @@ TEST_F(ChatTreeTest, EverythingIsStoredAfterALockOfAnotherProgramEnds) {
   other.Unlock();
   tree.MoveTo(sibling);
   EXPECT_NE(tree.TakeNotice().find("stored again"), std::string::npos);
-  const StoredChat stored = ChatStore(directory(), ChatStore::Access::kRead).Load(tree.chat_id()).value();
+  const StoredChat stored = Stored(tree.chat_id());
   ASSERT_EQ(stored.messages.size(), 4u);
   EXPECT_EQ(stored.messages[1].token_ids, (std::vector<int32_t>{2, 3}));
   EXPECT_EQ(stored.messages[3].parent, stored.messages[1].id);
@@ -165,24 +170,18 @@ TEST_F(ChatTreeTest, EverythingIsStoredIfTheLockBeganBeforeTheConversation) {
   other.Unlock();
   tree.Add(Message(question, 1, {2}));
   EXPECT_NE(tree.TakeNotice().find("stored again"), std::string::npos);
-  const StoredChat stored = ChatStore(directory(), ChatStore::Access::kRead).Load(tree.chat_id()).value();
+  const StoredChat stored = Stored(tree.chat_id());
   EXPECT_EQ(stored.title, "title");
   ASSERT_EQ(stored.messages.size(), 2u);
   EXPECT_EQ(stored.messages[1].parent, stored.messages[0].id);
 }
 
-TEST_F(ChatTreeTest, ConversationIsNotMixedWithOneOfALockedFileThatReplacesTheDatabase) {
-  const std::string other_directory = directory() + "-other";
-  {
-    ChatStore other(other_directory, ChatStore::Access::kWrite);
-    ChatTree(&other).Add(Message(0, 0, {9}));
-  }
+TEST_F(ChatTreeTest, ConversationGetsAnotherNumberInALockedFileThatReplacesTheDatabase) {
   ChatStore store(directory(), ChatStore::Access::kWrite);
   ChatTree tree(&store);
   const int64_t question = tree.Add(Message(0, 0, {1}));
   ASSERT_EQ(tree.chat_id(), 1);
-  std::filesystem::rename(other_directory + "/chats.db", directory() + "/chats.db");
-  for (const char* suffix : {"-wal", "-shm"}) std::filesystem::remove(directory() + "/chats.db" + suffix);
+  ReplaceDatabase();
   OtherProgram other(directory() + "/chats.db");
   store.SetWaiting(false);
   tree.Add(Message(question, 1, {2}));
@@ -190,9 +189,8 @@ TEST_F(ChatTreeTest, ConversationIsNotMixedWithOneOfALockedFileThatReplacesTheDa
   other.Unlock();
   tree.MoveTo(question);
   EXPECT_EQ(tree.chat_id(), 2);
-  ChatStore reader(directory(), ChatStore::Access::kRead);
-  EXPECT_EQ(reader.Load(1)->messages.size(), 1u);
-  EXPECT_EQ(reader.Load(2)->messages.size(), 2u);
+  EXPECT_EQ(Stored(1).messages.size(), 1u);
+  EXPECT_EQ(Stored(2).messages.size(), 2u);
 }
 
 TEST_F(ChatTreeTest, ChangesThatCannotBeStoredAreGivenUpByASecondBegin) {
