@@ -97,6 +97,7 @@ TEST_F(ThinkingProgramTest, JsonOfAStoredRunHasTheThoughtToo) {
   const Json output = Output({"--thinking-budget", "12"});
   ASSERT_TRUE(output["reasoning"].is_string());
   EXPECT_EQ(Output({"--thinking-budget", "12", "--save"}), output);
+  EXPECT_TRUE(fs::exists(directory_ / "vllmcli" / "chats.db"));
 }
 
 TEST_F(ThinkingProgramTest, StreamedDeltasAddUpToTheWholeOutput) {
