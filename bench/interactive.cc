@@ -5,9 +5,9 @@
 //
 //   bench/interactive [--turns N] [--rounds N] [--pause SECONDS] [--streams N]
 //
-// The batch alone and the batch with the chat run in turn, N rounds of each. The speed counts each output token when it
-// arrives, and the tokens of a prompt when the row's first output token arrives, so that work that is done twice counts
-// once.
+// A round runs the batch with the chat and then the batch alone. The speed counts each output token when it arrives,
+// and the tokens of a prompt when the row's first output token arrives. Tokens that are computed again after a
+// preemption therefore count once.
 //
 // Exits with 1 if the median time to first token is more than twice that of the idle engine, if the batch keeps less
 // than 80 % of its speed, or if a token differs.
@@ -112,8 +112,8 @@ class Session {
   const Tokens& chat() const { return chat_; }
   const std::map<std::string, Tokens>& rows() const { return rows_; }
   double seconds() const { return seconds_; }  // of the last run
-  // The median of all turns but the first of each run. The first reads the whole conversation, and the others find it
-  // in the prefix cache.
+  // Returns the median of all turns except the first of each run. The first turn computes the whole conversation, and
+  // the others find it in the prefix cache.
   double MedianFirstToken() const {
     std::vector<double> seconds = first_token_seconds_;
     std::sort(seconds.begin(), seconds.end());

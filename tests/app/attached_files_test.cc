@@ -59,9 +59,9 @@ TEST_F(AttachedFilesTest, PunctuationAfterAFileIsNotPartOfItsName) {
 }
 
 TEST_F(AttachedFilesTest, LongWordsAreText) {
-  // Without limits, the time would be quadratic in the number of points, and in that of the escaped blanks.
-  const std::string points = "@" + std::string(1 << 20, '.');
-  EXPECT_TRUE(Expanded(points) == points);
+  // Without limits, the time would grow with the square of the number of dots, and of the number of escaped blanks.
+  const std::string dots = "@" + std::string(1 << 20, '.');
+  EXPECT_TRUE(Expanded(dots) == dots);
   std::string escaped;
   for (int i = 0; i < 20'000; ++i) escaped += "@\\ ";
   EXPECT_TRUE(Expanded(escaped) == escaped);

@@ -390,7 +390,7 @@ TEST(LiveControllerTest, EnterShowsTheTextAndEscapeReturns) {
 
 TEST(LiveViewTest, TextOfARequestIsWrappedAtTheWidth) {
   LiveFrame frame = MakeFrame();
-  // The family has four code points that a zero-width joiner joins, and the last character has two combining marks.
+  // A zero-width joiner makes the man and the woman one cluster. The x has two combining marks.
   frame.detail = LiveDetail{1, "abcdefgh一二三\n\n\tij", "123456789\U0001F468\u200D\U0001F469x\u0323\u0302y\x1b"};
   const std::string text =
       DrawLiveView(&frame, {}, {.panel = LivePanel::kDetail, .selected = 1}, {16, 10, true}).Text();

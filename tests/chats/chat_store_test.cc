@@ -128,7 +128,7 @@ TEST_F(ChatStoreTest, ListIsSortedByTheLastChange) {
   const int64_t first = AddChat(store, "first question", "x");
   const int64_t second = AddChat(store, "second question", "y");
   store.SetTitle(second, "named");
-  // The order of chats that changed in the same millisecond is that of their ids.
+  // Conversations that changed in the same millisecond are sorted by id.
   for (const int64_t begin = NowMs(); NowMs() == begin;) {
   }
   store.SetCurrentMessage(first, 1);

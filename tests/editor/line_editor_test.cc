@@ -292,7 +292,7 @@ TEST_F(LineEditorTest, LinesArePrintedAboveTheDraft) {
 TEST_F(LineEditorTest, WatchesAreServedAndLinesKeptWhileAnEditorIsOpen) {
   const std::string pipe = (directory_ / "pipe").string();
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  // The editor ends when the text has been read.
+  // The script ends when the program has read the text from the pipe.
   SetEditor("echo text >" + pipe + "\nfor i in $(seq 500); do\n  grep -q text " + pipe +
             ".log && echo read && exit\n  sleep 0.02\ndone");
   PtyProgram& editor = Start(80, 24, {"", pipe});
@@ -423,7 +423,7 @@ TEST_F(LineEditorViTest, ClustersAreDeletedWhole) {
 TEST_F(LineEditorViTest, KeyAfterARepeatedEscapeIsNotLost) {
   PtyProgram& editor = Type("ab", "");
   editor.Send("\x1b");
-  // Waits until the second ESC is known to be alone.
+  // The program takes the second ESC for a key only after a pause. The screen does not show when it has done so.
   editor.WaitForScreen([](const TerminalEmulator&) { return false; }, std::chrono::milliseconds(200));
   editor.Send("x");
   ExpectDraft("a", 0);

@@ -166,7 +166,7 @@ TEST_F(ChatsProgramTest, KilledChatContinuesAsIfItHadNotBeenKilled) {
     const std::string user = "killed" + std::to_string(round);
     fs::create_directories(fs::path(Database(user)).parent_path());
     fs::copy_file(Database("beginning"), Database(user));
-    // Without the status line that a slow machine shows while it reads the prompt.
+    // --quiet, because the status line that a slow machine shows would be taken for the answer below.
     const Flags flags = {"chat", "-c", "-m", model_, "-n", "300", "--ignore-eos", "--seed", "5", "--quiet"};
     PtyProgram chat(flags, As(user).environment);
     ASSERT_TRUE(chat.WaitFor(">>> first")) << chat.output();
@@ -230,7 +230,7 @@ TEST_F(ChatsProgramTest, AnswerInterruptedByControlCContinuesWithItsTokens) {
     usleep(static_cast<useconds_t>(random() % 30'000));
     chat.Send("\x03");
     ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
-    // On a busy machine, the answer may have ended before Ctrl-C, which then may come at any time.
+    // On a busy machine, the answer may end before Ctrl-C arrives. This round then proves nothing.
     if (chat.output().find("[interrupted;") == std::string::npos) continue;
     ++num_interrupted;
     chat.Send("/continue\r");
@@ -295,6 +295,7 @@ TEST_F(ChatsProgramTest, ChatThatBeginsWhileTheDatabaseIsLockedStoresEverythingL
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
   chat.Send("\x04");
   EXPECT_EQ(chat.WaitForExit(), 0);
+  // The warning is shown once.
   EXPECT_EQ(chat.output().find("locked by another process"), chat.output().rfind("locked by another process"));
   const Json branch = Branch(Show("locked", 2));
   ASSERT_EQ(branch.size(), 4u);

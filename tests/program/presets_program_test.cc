@@ -169,6 +169,7 @@ TEST_F(PresetsProgramTest, AStoredRunAndItsFollowUpUseThePreset) {
   EXPECT_EQ(shown["messages"][3]["text"], "Q: two");
   EXPECT_EQ(shown["messages"][5]["text"], "Say it:\nthree");
   EXPECT_EQ(Json::parse(shown["messages"][4]["sampling_params"].get<std::string>())["seed"], 7);
+  // The prompt of this preset has the variable `fields`, which is not set.
   EXPECT_EQ(Run({"run", "-c", "-m", model_, "--preset", "extract", "x"}).status, 2);
 }
 
