@@ -38,10 +38,12 @@ void BatchLive::AddError(int64_t line, std::string_view message) {
 void BatchLive::Publish(const BatchProgress& progress, SteadyTime now) {
   due_ = now + kPublishInterval;
   const SchedulerStats& stats = progress.stats;
+  // The interactive requests are those of a chat on the same engine.
+  const int64_t num_processed_tokens =
+      stats.num_prompt_tokens + stats.num_generation_tokens + stats.prefix_cache.hits - stats.num_interactive_tokens;
   eta_.Update(
-      now,
-      {progress.num_done, progress.num_rows.value_or(0), progress.num_prompt_tokens + progress.num_generation_tokens,
-       stats.num_prompt_tokens + stats.num_generation_tokens + stats.prefix_cache.hits, stats.admission_paused});
+      now, {progress.num_done, progress.num_rows.value_or(0),
+            progress.num_prompt_tokens + progress.num_generation_tokens, num_processed_tokens, stats.admission_paused});
   LiveBatch batch;
   batch.input = input_;
   batch.output = output_;

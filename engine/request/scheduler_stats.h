@@ -26,6 +26,8 @@ struct SchedulerStats {
   int64_t num_computed_tokens = 0;    // prompt and output tokens of all completed steps
   int64_t num_prompt_tokens = 0;      // the prompt tokens among these
   int64_t num_generation_tokens = 0;  // sampled tokens
+  // Prompt tokens, prefix cache hits and sampled tokens of interactive requests.
+  int64_t num_interactive_tokens = 0;
   bool admission_paused = false;
 };
 

@@ -252,6 +252,7 @@ bool Scheduler::AdmitFirst(int64_t num_new_tokens, const ComputedBlocks& compute
   if (request->status == RequestStatus::kWaiting) {
     request->ReserveTokens(max_num_tokens_, kv_cache_.block_size());
     request->scheduled_time = now_;
+    if (request->is_interactive()) num_interactive_tokens_ += computed.num_tokens;
   }
   if (request->num_preemptions == 0) request->num_cached_tokens = computed.num_tokens;
   request->status = RequestStatus::kRunning;
@@ -261,6 +262,7 @@ bool Scheduler::AdmitFirst(int64_t num_new_tokens, const ComputedBlocks& compute
 
 void Scheduler::BuildOutput() {
   num_prompt_tokens_in_step_ = 0;
+  num_interactive_prompt_tokens_in_step_ = 0;
   for (const ScheduledRequest& scheduled : scheduled_) {
     Request& request = *scheduled.request;
     output_.has_interactive_request = output_.has_interactive_request || request.is_interactive();
@@ -273,8 +275,10 @@ void Scheduler::BuildOutput() {
     request.num_blocks_sent = static_cast<int64_t>(kv_cache_.Blocks(request.id()).size());
     output_.num_scheduled_tokens.push_back({request.id(), scheduled.num_tokens});
     output_.total_num_scheduled_tokens += scheduled.num_tokens;
-    num_prompt_tokens_in_step_ +=
+    const int64_t num_prompt_tokens =
         std::clamp<int64_t>(request.num_prompt_tokens() - request.num_computed_tokens, 0, scheduled.num_tokens);
+    num_prompt_tokens_in_step_ += num_prompt_tokens;
+    if (request.is_interactive()) num_interactive_prompt_tokens_in_step_ += num_prompt_tokens;
     // Advance now, so that the next step could be scheduled while this one runs.
     request.num_computed_tokens += scheduled.num_tokens;
   }
@@ -364,6 +368,7 @@ void Scheduler::UpdateFromOutput(const ModelRunnerOutput& output, EngineCoreOutp
   EraseFinished();
   num_computed_tokens_ += output_.total_num_scheduled_tokens;
   num_prompt_tokens_ += num_prompt_tokens_in_step_;
+  num_interactive_tokens_ += num_interactive_prompt_tokens_in_step_;
   outputs.stats = MakeStats();
 }
 
@@ -392,6 +397,7 @@ EngineCoreOutput& Scheduler::AddOutput(Request& request, size_t num_new_tokens, 
     request.last_token_time = now_;
   }
   num_generation_tokens_ += static_cast<int64_t>(num_new_tokens);
+  if (request.is_interactive()) num_interactive_tokens_ += static_cast<int64_t>(num_new_tokens);
   output.finish_reason = ToFinishReason(request.status);
   output.stop_token_id = request.stop_token_id;
   output.num_cached_tokens = std::max<int64_t>(0, request.num_cached_tokens);
@@ -439,6 +445,7 @@ SchedulerStats Scheduler::MakeStats() const {
           .num_computed_tokens = num_computed_tokens_,
           .num_prompt_tokens = num_prompt_tokens_,
           .num_generation_tokens = num_generation_tokens_,
+          .num_interactive_tokens = num_interactive_tokens_,
           .admission_paused = admission_paused_};
 }
 

@@ -155,6 +155,8 @@ class Scheduler {
   int64_t num_prompt_tokens_in_step_ = 0;
   int64_t num_prompt_tokens_ = 0;
   int64_t num_generation_tokens_ = 0;
+  int64_t num_interactive_prompt_tokens_in_step_ = 0;
+  int64_t num_interactive_tokens_ = 0;
   bool admission_paused_ = false;
 };
 

@@ -37,6 +37,21 @@ TEST(SchedulerInteractiveTest, PromptOfAnInteractiveRequestRunsAlone) {
   EXPECT_EQ(h.results[1].num_preemptions, 0);
 }
 
+TEST(SchedulerInteractiveTest, TokensOfInteractiveRequestsAreCounted) {
+  SchedulerHarness h({.max_num_batched_tokens = 16});
+  h.Add(1, 40, {.max_tokens = 5});
+  h.Add(kChat, 50, Interactive());
+  h.RunToEnd();
+  EXPECT_EQ(h.scheduler.MakeStats().num_interactive_tokens, 53);
+  // The same prompt again: most of it is in the prefix cache. The hits count too.
+  h.Add(MakeRequest(kChat + 1, Repeat(static_cast<int32_t>(kChat), 50), Interactive()));
+  h.RunToEnd();
+  const SchedulerStats stats = h.scheduler.MakeStats();
+  EXPECT_GT(stats.prefix_cache.hits, 0);
+  EXPECT_EQ(stats.num_interactive_tokens, 106);
+  EXPECT_EQ(stats.num_prompt_tokens + stats.prefix_cache.hits + stats.num_generation_tokens, 45 + 106);
+}
+
 TEST(SchedulerInteractiveTest, InteractiveRequestsRunTogetherInOrderOfArrival) {
   SchedulerHarness h({.max_num_seqs = 3});
   h.Add(1, 4);
