@@ -15,7 +15,10 @@ void ChatTree::WriteChanges() {
     if (messages_.empty()) return;  // no row before the first message
     chat_id_ = store_->CreateChat(title_);
     title_is_stored_ = true;
-    store_->LockChat(chat_id_);
+  }
+  // Does nothing if this process has the lock. Another process can open a new conversation before it is locked here.
+  if (!store_->LockChat(chat_id_)) {
+    throw StoreError("conversation " + std::to_string(chat_id_) + ": is open in another process");
   }
   // In ascending order, so a parent is stored before its children.
   while (!changed_.empty()) {

@@ -110,6 +110,21 @@ TEST_F(ChatTreeTest, ConversationIsStoredAgainInAFileThatReplacesTheDatabase) {
   EXPECT_EQ(tree.TokenIdsUpTo(answer), (std::vector<int32_t>{1, 2}));
 }
 
+TEST_F(ChatTreeTest, NewConversationIsNotWrittenWhileAnotherProcessHasItsLock) {
+  ChatStore store(directory(), ChatStore::Access::kWrite);
+  ChatTree tree(&store);
+  ChatStore other(directory(), ChatStore::Access::kWrite);
+  ASSERT_TRUE(other.LockChat(1));  // the number that the new conversation gets
+  tree.Add(Message(0, 0, {1}));
+  ASSERT_EQ(tree.chat_id(), 1);
+  EXPECT_TRUE(tree.is_behind());
+  EXPECT_TRUE(other.Load(1).value().messages.empty());
+  other.UnlockChat();
+  EXPECT_TRUE(tree.StoreAll());
+  EXPECT_EQ(other.Load(1).value().messages.size(), 1u);
+  EXPECT_FALSE(other.LockChat(1));
+}
+
 // A connection of another program that holds the write lock.
 class OtherProgram {
  public:
