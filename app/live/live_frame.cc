@@ -1,9 +1,9 @@
 #include "app/live/live_frame.h"
 
-#include <algorithm>
+#include <chrono>
 #include <cmath>
-#include <span>
 #include <string_view>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -19,25 +19,259 @@ constexpr int64_t kMaxCount = int64_t{1} << 53;
 
 double Rounded(Seconds time) { return std::round(time.count() * 1e6) / 1e6; }
 
-Json RequestJson(const RequestSnapshot& request, const std::string& prompt) {
-  Json json;
-  json["id"] = request.request_id;
-  json["request_id"] = request.external_req_id;
-  json["state"] = LiveStateName(request);
-  json["status"] = static_cast<int>(request.status);
-  json["prompt_tokens"] = request.num_prompt_tokens;
-  json["cached_tokens"] = request.num_cached_tokens;
-  json["computed_tokens"] = request.num_computed_tokens;
-  json["output_tokens"] = request.num_output_tokens;
-  json["max_tokens"] = request.max_tokens;
-  json["num_preemptions"] = request.num_preemptions;
-  json["priority"] = request.priority;
-  json["age_s"] = Rounded(request.age);
-  json["time_to_first_token_s"] =
-      request.time_to_first_token < Seconds(0) ? Json() : Json(Rounded(request.time_to_first_token));
-  json["decode_s"] = Rounded(request.decode_time);
-  json["prompt"] = prompt;
-  return json;
+// JsonFieldWriter and JsonFieldReader have the same functions, so that the templates below list the fields of an object
+// once for both directions.
+class JsonFieldWriter {
+ public:
+  const Json& json() const { return json_; }
+
+  void Field(const char* name, int64_t value, int64_t /*min*/ = 0) { json_[name] = value; }
+  void Field(const char* name, double value) { json_[name] = value; }
+  void Field(const char* name, bool value) { json_[name] = value; }
+  void Field(const char* name, const std::string& value) { json_[name] = value; }
+  void Field(const char* name, RequestId value) { json_[name] = value; }
+  void Field(const char* name, RequestStatus value) { json_[name] = static_cast<int>(value); }
+  void Field(const char* name, Seconds value) { json_[name] = Rounded(value); }
+  void Field(const char* name, SteadyTime value) { json_[name] = Rounded(value.time_since_epoch()); }
+  void Field(const char* name, const std::vector<Seconds>& times, size_t /*max_size*/) {
+    Json& array = json_[name] = Json::array();
+    for (const Seconds time : times) array.push_back(Rounded(time));
+  }
+  template <typename Value>
+  void Field(const char* name, const std::optional<Value>& value) {
+    json_[name] = Json();
+    if (value) Field(name, *value);
+  }
+  // A negative time is null.
+  void TimeOrNull(const char* name, Seconds value) {
+    Field(name, value < Seconds(0) ? std::nullopt : std::optional(value));
+  }
+  // A field that JsonFieldReader ignores, because it follows from others.
+  void Derived(const char* name, std::string_view value) { json_[name] = value; }
+  // A list of objects. `list_fields` lists the fields of each.
+  template <typename Value, typename ListFields>
+  void Objects(const char* name, const std::vector<Value>& values, size_t /*max_size*/, ListFields list_fields) {
+    Json array = Json::array();
+    for (const Value& value : values) {
+      JsonFieldWriter fields;
+      list_fields(fields, value);
+      array.push_back(fields.json());
+    }
+    json_[name] = std::move(array);
+  }
+
+ private:
+  Json json_;
+};
+
+// Once a field is missing or wrong, ok() is false and all further fields are left unchanged.
+class JsonFieldReader {
+ public:
+  explicit JsonFieldReader(const Json& json) : json_(json), ok_(json.is_object()) {}
+
+  bool ok() const { return ok_; }
+
+  // Returns null if the field is missing.
+  const Json* Find(const char* name) {
+    if (!ok_) return nullptr;
+    const auto found = json_.find(name);
+    ok_ = found != json_.end();
+    return ok_ ? &*found : nullptr;
+  }
+  // Returns the elements of an array, or null.
+  const Json* Array(const char* name, size_t max_size) {
+    const Json* field = Find(name);
+    if (field == nullptr) return nullptr;
+    ok_ = field->is_array() && field->size() <= max_size;
+    return ok_ ? field : nullptr;
+  }
+
+  void Field(const char* name, int64_t& value, int64_t min = 0) {
+    const Json* field = Find(name);
+    if (field == nullptr) return;
+    ok_ = field->is_number_integer() && (!field->is_number_unsigned() || field->get<uint64_t>() <= kMaxCount);
+    if (ok_) ok_ = field->get<int64_t>() >= min && field->get<int64_t>() <= kMaxCount;
+    if (ok_) value = field->get<int64_t>();
+  }
+  void Field(const char* name, double& value) {
+    const Json* field = Find(name);
+    if (field == nullptr) return;
+    ok_ = field->is_number() && std::isfinite(field->get<double>()) && std::abs(field->get<double>()) < 1e15;
+    if (ok_) value = field->get<double>();
+  }
+  void Field(const char* name, bool& value) {
+    const Json* field = Find(name);
+    if (field == nullptr) return;
+    ok_ = field->is_boolean();
+    if (ok_) value = field->get<bool>();
+  }
+  void Field(const char* name, std::string& value) {
+    const Json* field = Find(name);
+    if (field == nullptr) return;
+    ok_ = field->is_string() && field->get_ref<const std::string&>().size() <= kMaxTextBytes;
+    if (ok_) value = field->get<std::string>();
+  }
+  void Field(const char* name, RequestId& value) {
+    int64_t id = 0;
+    Field(name, id);
+    if (ok_) value = static_cast<RequestId>(id);
+  }
+  void Field(const char* name, RequestStatus& value) {
+    int64_t status = 0;
+    Field(name, status);
+    ok_ = ok_ && status <= static_cast<int64_t>(RequestStatus::kFinishedError);
+    if (ok_) value = static_cast<RequestStatus>(status);
+  }
+  void Field(const char* name, Seconds& value) {
+    const Json* field = Find(name);
+    if (field != nullptr) Read(*field, value);
+  }
+  void Field(const char* name, SteadyTime& value) {
+    Seconds time{0};
+    Field(name, time);
+    if (ok_) value = SteadyTime(std::chrono::duration_cast<SteadyTime::duration>(time));
+  }
+  void Field(const char* name, std::vector<Seconds>& times, size_t max_size) {
+    const Json* array = Array(name, max_size);
+    if (array == nullptr) return;
+    for (const Json& time : *array) Read(time, times.emplace_back());
+  }
+  template <typename Value>
+  void Field(const char* name, std::optional<Value>& value) {
+    const Json* field = Find(name);
+    if (field == nullptr || field->is_null()) return;
+    Value read{};
+    Field(name, read);
+    if (ok_) value = read;
+  }
+  void TimeOrNull(const char* name, Seconds& value) {
+    std::optional<Seconds> time;
+    Field(name, time);
+    if (ok_) value = time.value_or(Seconds(-1));
+  }
+  void Derived(const char* /*name*/, std::string_view /*value*/) {}
+  template <typename Value, typename ListFields>
+  void Objects(const char* name, std::vector<Value>& values, size_t max_size, ListFields list_fields) {
+    const Json* array = Array(name, max_size);
+    if (array == nullptr) return;
+    for (const Json& object : *array) {
+      JsonFieldReader fields(object);
+      list_fields(fields, values.emplace_back());
+      ok_ = ok_ && fields.ok();
+    }
+  }
+
+ private:
+  void Read(const Json& number, Seconds& value) {
+    // Nanoseconds must fit into 64 bits.
+    ok_ = ok_ && number.is_number() && std::abs(number.get<double>()) < 1e9;
+    if (ok_) value = Seconds(number.get<double>());
+  }
+
+  const Json& json_;
+  bool ok_;
+};
+
+// In the functions below, `fields` is a JsonFieldWriter and the object is const, or `fields` is a JsonFieldReader.
+
+template <typename Fields, typename Process>
+void ProcessFields(Fields& fields, Process& process) {
+  fields.Field("pid", process.pid);
+  fields.Field("command", process.command);
+  fields.Field("model", process.model);
+  fields.Field("dtype", process.dtype);
+  fields.Field("tensor_parallel_size", process.tensor_parallel_size);
+  fields.Field("threads_per_rank", process.threads_per_rank);
+  fields.Field("max_model_len", process.max_model_len);
+  fields.Field("rss_bytes", process.rss_bytes);
+  fields.Field("uptime_s", process.uptime);
+}
+
+template <typename Fields, typename Engine>
+void EngineFields(Fields& fields, Engine& engine) {
+  fields.Field("time_s", engine.time);
+  fields.Field("step", engine.scheduler.step);
+  fields.Field("num_requests_running", engine.scheduler.num_running_reqs);
+  fields.Field("num_requests_waiting", engine.scheduler.num_waiting_reqs);
+  fields.Field("kv_cache_usage", engine.scheduler.kv_cache_usage);
+  fields.Field("prefix_cache_queries", engine.scheduler.prefix_cache.queries);
+  fields.Field("prefix_cache_hits", engine.scheduler.prefix_cache.hits);
+  fields.Field("num_preemptions", engine.scheduler.num_preemptions);
+  fields.Field("prompt_tokens", engine.scheduler.num_prompt_tokens);
+  fields.Field("generation_tokens", engine.scheduler.num_generation_tokens);
+  fields.Field("num_scheduled_tokens", engine.scheduler.num_scheduled_tokens);
+  fields.Field("num_computed_tokens", engine.scheduler.num_computed_tokens);
+  fields.Field("admission_paused", engine.scheduler.admission_paused);
+  fields.Field("max_num_batched_tokens", engine.max_num_batched_tokens);
+  fields.Field("max_num_seqs", engine.max_num_seqs);
+  fields.Field("num_steps", engine.num_executed_steps);
+  fields.Field("step_time_s", engine.step_time);
+  fields.Field("last_step_s", engine.last_step_time);
+  fields.Field("rank_times_s", engine.rank_times, kMaxRanks);
+  fields.Field("snapshot_s", engine.cost);
+  fields.Field("num_kv_blocks", engine.num_kv_blocks);
+  fields.Field("block_size", engine.block_size);
+  fields.Field("blocks_per_cell", engine.blocks_per_cell, 1);
+}
+
+template <typename Fields, typename Request, typename Text>
+void RequestFields(Fields& fields, Request& request, Text& prompt) {
+  fields.Field("id", request.request_id);
+  fields.Field("request_id", request.external_req_id);
+  fields.Derived("state", LiveStateName(request));
+  fields.Field("status", request.status);
+  fields.Field("prompt_tokens", request.num_prompt_tokens);
+  fields.Field("cached_tokens", request.num_cached_tokens);
+  fields.Field("computed_tokens", request.num_computed_tokens);
+  fields.Field("output_tokens", request.num_output_tokens);
+  fields.Field("max_tokens", request.max_tokens);
+  fields.Field("num_preemptions", request.num_preemptions);
+  fields.Field("priority", request.priority, -kMaxCount);
+  fields.Field("age_s", request.age);
+  fields.TimeOrNull("time_to_first_token_s", request.time_to_first_token);
+  fields.Field("decode_s", request.decode_time);
+  fields.Field("prompt", prompt);
+}
+
+template <typename Fields, typename Batch>
+void BatchFields(Fields& fields, Batch& batch) {
+  fields.Field("input", batch.input);
+  fields.Field("output", batch.output);
+  fields.Field("rows_done", batch.num_done);
+  fields.Field("rows_failed", batch.num_failed);
+  fields.Field("rows_total", batch.num_rows);
+  fields.Field("rows_total_is_estimate", batch.num_rows_is_estimate);
+  fields.Field("prompt_tokens", batch.num_prompt_tokens);
+  fields.Field("generation_tokens", batch.num_generation_tokens);
+  fields.Field("elapsed_s", batch.elapsed);
+  fields.Field("time_left_s", batch.time_left);
+  fields.Objects("errors", batch.errors, LiveBatch::kMaxErrors, [](auto& error_fields, auto& error) {
+    error_fields.Field("line", error.line);
+    error_fields.Field("message", error.message);
+  });
+}
+
+template <typename Fields, typename Detail>
+void DetailFields(Fields& fields, Detail& detail) {
+  fields.Field("id", detail.request_id);
+  fields.Field("prompt", detail.prompt);
+  fields.Field("output", detail.output);
+}
+
+// Returns the object with the fields that `list_fields` lists.
+template <typename ListFields>
+Json ObjectJson(ListFields list_fields) {
+  JsonFieldWriter fields;
+  list_fields(fields);
+  return fields.json();
+}
+
+// Returns true if `json` is an object with all fields that `list_fields` lists.
+template <typename ListFields>
+bool ReadObject(const Json& json, ListFields list_fields) {
+  JsonFieldReader fields(json);
+  list_fields(fields);
+  return fields.ok();
 }
 
 Json BlocksJson(const EngineSnapshot& engine) {
@@ -50,118 +284,6 @@ Json BlocksJson(const EngineSnapshot& engine) {
     begin = end;
   }
   return runs;
-}
-
-Json BatchJson(const LiveBatch& batch) {
-  Json json;
-  json["input"] = batch.input;
-  json["output"] = batch.output;
-  json["rows_done"] = batch.num_done;
-  json["rows_failed"] = batch.num_failed;
-  json["rows_total"] = batch.num_rows ? Json(*batch.num_rows) : Json();
-  json["rows_total_is_estimate"] = batch.num_rows_is_estimate;
-  json["prompt_tokens"] = batch.num_prompt_tokens;
-  json["generation_tokens"] = batch.num_generation_tokens;
-  json["elapsed_s"] = Rounded(batch.elapsed);
-  json["time_left_s"] = batch.time_left ? Json(Rounded(*batch.time_left)) : Json();
-  json["errors"] = Json::array();
-  for (const LiveError& error : batch.errors) {
-    json["errors"].push_back({{"line", error.line}, {"message", error.message}});
-  }
-  return json;
-}
-
-// Reads fields of an object. Once a field is missing or wrong, ok() is false and all further fields are left unchanged.
-class JsonFields {
- public:
-  explicit JsonFields(const Json& json) : json_(json), ok_(json.is_object()) {}
-
-  bool ok() const { return ok_; }
-  void Fail() { ok_ = false; }
-
-  // Returns null if the field is missing.
-  const Json* Find(const char* name) {
-    if (!ok_) return nullptr;
-    const auto found = json_.find(name);
-    ok_ = found != json_.end();
-    return ok_ ? &*found : nullptr;
-  }
-  void Read(const char* name, int64_t& value, int64_t min = 0) {
-    const Json* field = Find(name);
-    if (field == nullptr) return;
-    ok_ = field->is_number_integer() && (!field->is_number_unsigned() || field->get<uint64_t>() <= kMaxCount);
-    if (ok_) ok_ = field->get<int64_t>() >= min && field->get<int64_t>() <= kMaxCount;
-    if (ok_) value = field->get<int64_t>();
-  }
-  void Read(const char* name, double& value) {
-    const Json* field = Find(name);
-    if (field == nullptr) return;
-    ok_ = field->is_number() && std::isfinite(field->get<double>()) && std::abs(field->get<double>()) < 1e15;
-    if (ok_) value = field->get<double>();
-  }
-  void Read(const char* name, Seconds& value) {
-    double seconds = 0.0;
-    Read(name, seconds);
-    ok_ = ok_ && std::abs(seconds) < 1e9;  // nanoseconds must fit into 64 bits
-    if (ok_) value = Seconds(seconds);
-  }
-  void Read(const char* name, bool& value) {
-    const Json* field = Find(name);
-    if (field == nullptr) return;
-    ok_ = field->is_boolean();
-    if (ok_) value = field->get<bool>();
-  }
-  void Read(const char* name, std::string& value) {
-    const Json* field = Find(name);
-    if (field == nullptr) return;
-    ok_ = field->is_string() && field->get_ref<const std::string&>().size() <= kMaxTextBytes;
-    if (ok_) value = field->get<std::string>();
-  }
-  template <typename Value>
-  void ReadOptional(const char* name, std::optional<Value>& value) {
-    const Json* field = Find(name);
-    if (field == nullptr || field->is_null()) return;
-    Value read{};
-    Read(name, read);
-    if (ok_) value = read;
-  }
-  // Returns the elements of an array, or null.
-  const Json* Array(const char* name, size_t max_size) {
-    const Json* field = Find(name);
-    if (field == nullptr) return nullptr;
-    ok_ = field->is_array() && field->size() <= max_size;
-    return ok_ ? field : nullptr;
-  }
-
- private:
-  const Json& json_;
-  bool ok_;
-};
-
-bool ReadRequest(const Json& json, RequestSnapshot& request, std::string& prompt) {
-  JsonFields fields(json);
-  int64_t id = 0;
-  int64_t status = 0;
-  std::optional<Seconds> time_to_first_token;
-  fields.Read("id", id);
-  fields.Read("request_id", request.external_req_id);
-  fields.Read("status", status);
-  fields.Read("prompt_tokens", request.num_prompt_tokens);
-  fields.Read("cached_tokens", request.num_cached_tokens);
-  fields.Read("computed_tokens", request.num_computed_tokens);
-  fields.Read("output_tokens", request.num_output_tokens);
-  fields.Read("max_tokens", request.max_tokens);
-  fields.Read("num_preemptions", request.num_preemptions);
-  fields.Read("priority", request.priority, -kMaxCount);
-  fields.Read("age_s", request.age);
-  fields.ReadOptional("time_to_first_token_s", time_to_first_token);
-  fields.Read("decode_s", request.decode_time);
-  fields.Read("prompt", prompt);
-  if (!fields.ok() || status > static_cast<int64_t>(RequestStatus::kFinishedError)) return false;
-  request.request_id = static_cast<RequestId>(id);
-  request.status = static_cast<RequestStatus>(status);
-  request.time_to_first_token = time_to_first_token.value_or(Seconds(-1));
-  return true;
 }
 
 bool ReadBlocks(const Json& runs, EngineSnapshot& engine) {
@@ -177,81 +299,6 @@ bool ReadBlocks(const Json& runs, EngineSnapshot& engine) {
   return true;
 }
 
-bool ReadProcess(const Json& json, LiveProcess& process) {
-  JsonFields fields(json);
-  fields.Read("pid", process.pid);
-  fields.Read("command", process.command);
-  fields.Read("model", process.model);
-  fields.Read("dtype", process.dtype);
-  fields.Read("tensor_parallel_size", process.tensor_parallel_size);
-  fields.Read("threads_per_rank", process.threads_per_rank);
-  fields.Read("max_model_len", process.max_model_len);
-  fields.Read("rss_bytes", process.rss_bytes);
-  fields.Read("uptime_s", process.uptime);
-  return fields.ok();
-}
-
-bool ReadEngine(const Json& json, LiveFrame& frame) {
-  EngineSnapshot& engine = frame.engine;
-  JsonFields fields(json);
-  Seconds time{0};
-  fields.Read("time_s", time);
-  fields.Read("step", engine.scheduler.step);
-  fields.Read("num_requests_running", engine.scheduler.num_running_reqs);
-  fields.Read("num_requests_waiting", engine.scheduler.num_waiting_reqs);
-  fields.Read("kv_cache_usage", engine.scheduler.kv_cache_usage);
-  fields.Read("prefix_cache_queries", engine.scheduler.prefix_cache.queries);
-  fields.Read("prefix_cache_hits", engine.scheduler.prefix_cache.hits);
-  fields.Read("num_preemptions", engine.scheduler.num_preemptions);
-  fields.Read("prompt_tokens", engine.scheduler.num_prompt_tokens);
-  fields.Read("generation_tokens", engine.scheduler.num_generation_tokens);
-  fields.Read("num_scheduled_tokens", engine.scheduler.num_scheduled_tokens);
-  fields.Read("num_computed_tokens", engine.scheduler.num_computed_tokens);
-  fields.Read("admission_paused", engine.scheduler.admission_paused);
-  fields.Read("max_num_batched_tokens", engine.max_num_batched_tokens);
-  fields.Read("max_num_seqs", engine.max_num_seqs);
-  fields.Read("num_steps", engine.num_executed_steps);
-  fields.Read("step_time_s", engine.step_time);
-  fields.Read("last_step_s", engine.last_step_time);
-  fields.Read("snapshot_s", engine.cost);
-  fields.Read("num_kv_blocks", engine.num_kv_blocks);
-  fields.Read("block_size", engine.block_size);
-  fields.Read("blocks_per_cell", engine.blocks_per_cell, 1);
-  if (const Json* ranks = fields.Array("rank_times_s", kMaxRanks)) {
-    for (const Json& rank : *ranks) {
-      if (!rank.is_number()) return false;
-      engine.rank_times.emplace_back(rank.get<double>());
-    }
-  }
-  if (!fields.ok()) return false;
-  engine.time = SteadyTime(std::chrono::duration_cast<SteadyTime::duration>(time));
-  return true;
-}
-
-bool ReadBatch(const Json& json, LiveBatch& batch) {
-  JsonFields fields(json);
-  fields.Read("input", batch.input);
-  fields.Read("output", batch.output);
-  fields.Read("rows_done", batch.num_done);
-  fields.Read("rows_failed", batch.num_failed);
-  fields.ReadOptional("rows_total", batch.num_rows);
-  fields.Read("rows_total_is_estimate", batch.num_rows_is_estimate);
-  fields.Read("prompt_tokens", batch.num_prompt_tokens);
-  fields.Read("generation_tokens", batch.num_generation_tokens);
-  fields.Read("elapsed_s", batch.elapsed);
-  fields.ReadOptional("time_left_s", batch.time_left);
-  if (const Json* errors = fields.Array("errors", LiveBatch::kMaxErrors)) {
-    for (const Json& error : *errors) {
-      JsonFields reader(error);
-      LiveError& read = batch.errors.emplace_back();
-      reader.Read("line", read.line);
-      reader.Read("message", read.message);
-      if (!reader.ok()) return false;
-    }
-  }
-  return fields.ok();
-}
-
 }  // namespace
 
 std::string_view LiveStateName(const RequestSnapshot& request) {
@@ -263,81 +310,45 @@ std::string_view LiveStateName(const RequestSnapshot& request) {
 
 Json LiveFrameJson(const LiveFrame& frame) {
   Json json;
-  const LiveProcess& process = frame.process;
-  json["process"] = {{"pid", process.pid},
-                     {"command", process.command},
-                     {"model", process.model},
-                     {"dtype", process.dtype},
-                     {"tensor_parallel_size", process.tensor_parallel_size},
-                     {"threads_per_rank", process.threads_per_rank},
-                     {"max_model_len", process.max_model_len},
-                     {"rss_bytes", process.rss_bytes},
-                     {"uptime_s", Rounded(process.uptime)}};
   const EngineSnapshot& engine = frame.engine;
-  Json rank_times = Json::array();
-  for (const Seconds time : engine.rank_times) rank_times.push_back(Rounded(time));
-  json["engine"] = {{"time_s", Rounded(engine.time.time_since_epoch())},
-                    {"step", engine.scheduler.step},
-                    {"num_requests_running", engine.scheduler.num_running_reqs},
-                    {"num_requests_waiting", engine.scheduler.num_waiting_reqs},
-                    {"kv_cache_usage", engine.scheduler.kv_cache_usage},
-                    {"prefix_cache_queries", engine.scheduler.prefix_cache.queries},
-                    {"prefix_cache_hits", engine.scheduler.prefix_cache.hits},
-                    {"num_preemptions", engine.scheduler.num_preemptions},
-                    {"prompt_tokens", engine.scheduler.num_prompt_tokens},
-                    {"generation_tokens", engine.scheduler.num_generation_tokens},
-                    {"num_scheduled_tokens", engine.scheduler.num_scheduled_tokens},
-                    {"num_computed_tokens", engine.scheduler.num_computed_tokens},
-                    {"admission_paused", engine.scheduler.admission_paused},
-                    {"max_num_batched_tokens", engine.max_num_batched_tokens},
-                    {"max_num_seqs", engine.max_num_seqs},
-                    {"num_steps", engine.num_executed_steps},
-                    {"step_time_s", Rounded(engine.step_time)},
-                    {"last_step_s", Rounded(engine.last_step_time)},
-                    {"rank_times_s", std::move(rank_times)},
-                    {"snapshot_s", Rounded(engine.cost)},
-                    {"num_kv_blocks", engine.num_kv_blocks},
-                    {"block_size", engine.block_size},
-                    {"blocks_per_cell", engine.blocks_per_cell}};
+  json["process"] = ObjectJson([&](auto& fields) { ProcessFields(fields, frame.process); });
+  json["engine"] = ObjectJson([&](auto& fields) { EngineFields(fields, engine); });
   json["requests"] = Json::array();
   for (size_t i = 0; i < engine.requests.size(); ++i) {
-    json["requests"].push_back(
-        RequestJson(engine.requests[i], i < frame.prompts.size() ? frame.prompts[i] : std::string()));
+    const std::string prompt = i < frame.prompts.size() ? frame.prompts[i] : "";
+    json["requests"].push_back(ObjectJson([&](auto& fields) { RequestFields(fields, engine.requests[i], prompt); }));
   }
   json["kv_blocks"] = BlocksJson(engine);
-  json["batch"] = frame.batch ? BatchJson(*frame.batch) : Json();
-  json["detail"] = Json();
-  if (frame.detail) {
-    json["detail"] = {
-        {"id", frame.detail->request_id}, {"prompt", frame.detail->prompt}, {"output", frame.detail->output}};
-  }
+  json["batch"] = frame.batch ? ObjectJson([&](auto& fields) { BatchFields(fields, *frame.batch); }) : Json();
+  json["detail"] = frame.detail ? ObjectJson([&](auto& fields) { DetailFields(fields, *frame.detail); }) : Json();
   return json;
 }
 
 bool ReadLiveFrame(const Json& json, LiveFrame& frame) {
   frame = LiveFrame();
-  JsonFields fields(json);
+  JsonFieldReader fields(json);
   const Json* process = fields.Find("process");
   const Json* engine = fields.Find("engine");
   const Json* requests = fields.Array("requests", EngineSnapshot::kMaxRequests);
   const Json* blocks = fields.Array("kv_blocks", 2 * EngineSnapshot::kMaxCells);
   const Json* batch = fields.Find("batch");
   const Json* detail = fields.Find("detail");
-  if (!fields.ok() || !ReadProcess(*process, frame.process) || !ReadEngine(*engine, frame)) return false;
+  if (!fields.ok()) return false;
+  if (!ReadObject(*process, [&](auto& f) { ProcessFields(f, frame.process); })) return false;
+  if (!ReadObject(*engine, [&](auto& f) { EngineFields(f, frame.engine); })) return false;
   for (const Json& request : *requests) {
-    if (!ReadRequest(request, frame.engine.requests.emplace_back(), frame.prompts.emplace_back())) return false;
+    RequestSnapshot& read = frame.engine.requests.emplace_back();
+    std::string& prompt = frame.prompts.emplace_back();
+    if (!ReadObject(request, [&](auto& f) { RequestFields(f, read, prompt); })) return false;
   }
   if (!ReadBlocks(*blocks, frame.engine)) return false;
-  if (!batch->is_null() && !ReadBatch(*batch, frame.batch.emplace())) return false;
+  if (!batch->is_null()) {
+    LiveBatch& read = frame.batch.emplace();
+    if (!ReadObject(*batch, [&](auto& f) { BatchFields(f, read); })) return false;
+  }
   if (!detail->is_null()) {
-    JsonFields reader(*detail);
-    int64_t id = 0;
     LiveDetail& read = frame.detail.emplace();
-    reader.Read("id", id);
-    reader.Read("prompt", read.prompt);
-    reader.Read("output", read.output);
-    if (!reader.ok()) return false;
-    read.request_id = static_cast<RequestId>(id);
+    if (!ReadObject(*detail, [&](auto& f) { DetailFields(f, read); })) return false;
   }
   return true;
 }
