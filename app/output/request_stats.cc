@@ -43,17 +43,13 @@ std::string RequestStatsText(const RequestStats& stats) {
 }
 
 std::string ShortStatsText(const RequestStats& stats, int64_t num_context_tokens, int64_t max_model_len) {
-  std::array<char, 128> rates{};
-  const double cached_share = stats.num_prompt_tokens > 0 ? 100.0 * static_cast<double>(stats.num_cached_tokens) /
+  const double cached_share = stats.num_prompt_tokens > 0 ? static_cast<double>(stats.num_cached_tokens) /
                                                                 static_cast<double>(stats.num_prompt_tokens)
                                                           : 0.0;
   // The first token has no rate.
-  if (stats.decode_tokens_per_second() > 0) {
-    std::snprintf(rates.data(), rates.size(), "%.1f tokens/s · ", stats.decode_tokens_per_second());
-  }
-  std::string text = rates.data();
-  std::snprintf(rates.data(), rates.size(), "%.0f %% cached · context ", cached_share);
-  return text + rates.data() + GroupedText(num_context_tokens) + "/" + GroupedText(max_model_len);
+  const double rate = stats.decode_tokens_per_second();
+  return (rate > 0 ? FixedText(rate, 1) + " tokens/s · " : "") + PercentText(cached_share) + " cached · context " +
+         GroupedText(num_context_tokens) + "/" + GroupedText(max_model_len);
 }
 
 nlohmann::ordered_json TimingsJson(const RequestStats& stats) {
@@ -93,15 +89,11 @@ std::string RankStatsText(const ParallelConfig& parallel, const kernels::CpuTopo
 }
 
 std::string EngineStatsText(const SchedulerStats& stats, int64_t num_kv_blocks) {
-  std::array<char, 256> text{};
-  std::snprintf(text.data(), text.size(),
-                "engine: %lld steps, %lld preemptions, prefix cache hit rate %.1f%% (%lld of %lld tokens), KV cache "
-                "usage %.1f%% of %lld blocks",
-                static_cast<long long>(stats.step), static_cast<long long>(stats.num_preemptions),
-                100.0 * stats.prefix_cache.HitRate(), static_cast<long long>(stats.prefix_cache.hits),
-                static_cast<long long>(stats.prefix_cache.queries), stats.kv_cache_usage * 100.0,
-                static_cast<long long>(num_kv_blocks));
-  return text.data();
+  return "engine: " + std::to_string(stats.step) + " steps, " + std::to_string(stats.num_preemptions) +
+         " preemptions, prefix cache hit rate " + PercentText(stats.prefix_cache.HitRate()) + " (" +
+         std::to_string(stats.prefix_cache.hits) + " of " + std::to_string(stats.prefix_cache.queries) +
+         " tokens), KV cache usage " + PercentText(stats.kv_cache_usage) + " of " + std::to_string(num_kv_blocks) +
+         " blocks";
 }
 
 std::array<std::string, 3> StatsLines(LLMEngine& engine) {

@@ -110,21 +110,21 @@ TEST(LiveViewTest, EightyColumns) {
   EXPECT_EQ("\n" + Draw({24, 80, true}, {.selected = 2}), R"(
 batch 4711  SmolLM2-135M                                              up 1:02:03
 2 threads, memory 536.9 MB, context 8,192 tokens, bfloat16
-running 3, waiting 2, KV 31% of 64 blocks, prefix hits 25%, preempted 1
+running 3, waiting 2, KV 31 % of 64 blocks, prefix hits 25 %, preempted 1
 prompt      200.0 tok/s                                                      ███
 output       40.0 tok/s                                                      █▅▂
-step       50.0ms, 60.0 of 2,048 tokens (2.9%)                               ▁▁▁
-tokens   prefill 83%, decode 17%, steps 120, per rank 45.0ms
-batch    40 of 1,000 rows, 1 failed, ~0:12:34 left 4.0% [█·····················]
+step       50.0ms, 60.0 of 2,048 tokens (2.9 %)                              ▁▁▁
+tokens   prefill 83 %, decode 17 %, steps 120, per rank 45.0ms
+batch    40 of 1,000 rows, 1 failed, ~0:12:34 left 4.0 % [█····················]
 line 12: no such field: promt
 KV blocks, one per cell: A-z request, █ shared, ░ cached, · free
 BBBBBBBBBCCCCCDDDD██░░░░░░······································
-  REQUEST  STATE          PROMPT  HIT   OUT/MAX  TOK/S    AGE  FIRST END OF PRO
-B row-1    writing           100  25%    41/100   20.0   1.5s  250ms  sky blue?
-C>row-2    writing            60  25%    21/100   10.0   3.0s  250ms ei: 一二三
-D row-3    reading        64/400  25%     0/100      -   4.5s      - 31m� title
-  row-4    preempted          30  23%     7/100    3.0   6.0s  250ms ite a poem
-  row-5    waiting            50  24%     0/100      -   7.5s      - hi
+  REQUEST  STATE          PROMPT   HIT   OUT/MAX  TOK/S    AGE  FIRST END OF PR
+B row-1    writing           100  25 %    41/100   20.0   1.5s  250ms sky blue?
+C>row-2    writing            60  25 %    21/100   10.0   3.0s  250ms i: 一二三
+D row-3    reading        64/400  25 %     0/100      -   4.5s      - 1m� title
+  row-4    preempted          30  23 %     7/100    3.0   6.0s  250ms te a poem
+  row-5    waiting            50  24 %     0/100      -   7.5s      - hi
 
 
 
@@ -155,21 +155,21 @@ TEST(LiveViewTest, TwoHundredColumns) {
   EXPECT_EQ("\n" + Draw({60, 200, true}, {.sort = LiveSort::kOutput}), R"(
 batch 4711  SmolLM2-135M                                                                                                                                                                      up 1:02:03
 2 threads, memory 536.9 MB, context 8,192 tokens, bfloat16
-running 3, waiting 2, KV 31% of 64 blocks, prefix hits 25%, preempted 1
+running 3, waiting 2, KV 31 % of 64 blocks, prefix hits 25 %, preempted 1
 prompt      200.0 tok/s                                                                                                                      ███
 output       40.0 tok/s                                                                                                                      █▅▂
-step       50.0ms, 60.0 of 2,048 tokens (2.9%)                                                                                                                      ▁▁▁
-tokens   prefill 83%, decode 17%, steps 120, per rank 45.0ms
-batch    40 of 1,000 rows, 1 failed, ~0:12:34 left 4.0% [██····································]
+step       50.0ms, 60.0 of 2,048 tokens (2.9 %)                                                                                                                      ▁▁▁
+tokens   prefill 83 %, decode 17 %, steps 120, per rank 45.0ms
+batch    40 of 1,000 rows, 1 failed, ~0:12:34 left 4.0 % [██····································]
 line 12: no such field: promt
 KV blocks, one per cell: A-z request, █ shared, ░ cached, · free
 BBBBBBBBBCCCCCDDDD██░░░░░░······································
-  REQUEST          STATE          PROMPT  HIT  OUT/MAX<  TOK/S    AGE  FIRST END OF PROMPT
-B row-1            writing           100  25%    41/100   20.0   1.5s  250ms why is the sky blue?
-C row-2            writing            60  25%    21/100   10.0   3.0s  250ms Zähle bis drei: 一二三
-  row-4            preempted          30  23%     7/100    3.0   6.0s  250ms write a poem
-D row-3            reading        64/400  25%     0/100      -   4.5s      - fake <1b>[31m� title
-  row-5            waiting            50  24%     0/100      -   7.5s      - hi
+  REQUEST          STATE          PROMPT   HIT  OUT/MAX<  TOK/S    AGE  FIRST END OF PROMPT
+B row-1            writing           100  25 %    41/100   20.0   1.5s  250ms why is the sky blue?
+C row-2            writing            60  25 %    21/100   10.0   3.0s  250ms Zähle bis drei: 一二三
+  row-4            preempted          30  23 %     7/100    3.0   6.0s  250ms write a poem
+D row-3            reading        64/400  25 %     0/100      -   4.5s      - fake <1b>[31m� title
+  row-5            waiting            50  24 %     0/100      -   7.5s      - hi
 
 
 

@@ -1,13 +1,12 @@
 #include "app/chat/commands/settings_commands.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <utility>
 #include <vector>
 
 #include "app/chat/commands/display_commands.h"
 #include "app/output/request_stats.h"
+#include "app/output/size_text.h"
 #include "app/terminal/output_stream.h"
 
 namespace vllm::app {
@@ -35,12 +34,6 @@ void PrintSettings(ChatSession& session, const std::string& name) {
   if (!found) PrintError(UnknownSettingText(name));
   if (!name.empty()) return;
   for (const std::string_view setting : kDisplaySettings) SetDisplay(std::string(setting), "", session);
-}
-
-std::string PercentText(double share) {
-  std::array<char, 16> text{};
-  std::snprintf(text.data(), text.size(), "%.1f %%", 100 * share);
-  return text.data();
 }
 
 // Returns the text of /info about the turns that the context does not contain, and the policy.

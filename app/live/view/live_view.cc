@@ -20,8 +20,6 @@ namespace {
 constexpr int kLabelColumns = 9;
 constexpr Seconds kLongSilence{2};
 
-std::string Percent(double share) { return FixedText(100.0 * share, share < 0.0995 ? 1 : 0) + "%"; }
-
 // One line of the upper part. Lines with smaller ranks are chosen first if the screen is low.
 struct Line {
   int rank;
@@ -57,9 +55,9 @@ void DrawStatus(const LiveFrame& frame, int row, CellGrid& grid) {
   }
   std::string text =
       "running " + GroupedText(stats.num_running_reqs) + ", waiting " + GroupedText(stats.num_waiting_reqs);
-  text += ", KV " + Percent(stats.kv_cache_usage) + " of " + GroupedText(frame.engine.num_kv_blocks) + " blocks";
-  text +=
-      ", prefix hits " + Percent(stats.prefix_cache.HitRate()) + ", preempted " + GroupedText(stats.num_preemptions);
+  text += ", KV " + PercentText(stats.kv_cache_usage) + " of " + GroupedText(frame.engine.num_kv_blocks) + " blocks";
+  text += ", prefix hits " + PercentText(stats.prefix_cache.HitRate()) + ", preempted " +
+          GroupedText(stats.num_preemptions);
   grid.Put(row, column, text);
 }
 
@@ -81,7 +79,7 @@ std::string StepText(const LiveFrame& frame, const LiveSample& sample) {
   std::string text = ShortTimeText(sample.has_steps ? sample.step_time : frame.engine.last_step_time);
   text.insert(0, text.size() < 8 ? 8 - text.size() : 0, ' ');
   return text + ", " + FixedText(sample.tokens_per_step, 1) + " of " +
-         GroupedText(frame.engine.max_num_batched_tokens) + " tokens (" + Percent(sample.budget_use) + ")";
+         GroupedText(frame.engine.max_num_batched_tokens) + " tokens (" + PercentText(sample.budget_use) + ")";
 }
 
 std::string RankText(const LiveSample& sample) {
@@ -99,7 +97,7 @@ void DrawBatch(const LiveBatch& batch, bool utf8, int row, CellGrid& grid) {
   int column = grid.Put(row, kLabelColumns, text) + 1;
   if (!batch.num_rows || *batch.num_rows <= 0) return;
   const double share = static_cast<double>(batch.num_done) / static_cast<double>(*batch.num_rows);
-  column = grid.Put(row, column, Percent(share)) + 1;
+  column = grid.Put(row, column, PercentText(share)) + 1;
   grid.Put(row, column, BarText(share, std::min(40, grid.columns() - column), utf8), {.color = CellColor::kGreen});
 }
 
@@ -138,8 +136,8 @@ std::vector<Line> UpperLines(const LiveFrame& frame, const LiveHistory& history,
                               CellColor::kYellow, row, grid);
                    }});
   lines.push_back({7, [=, &frame](int row, CellGrid& grid) {
-                     std::string text = "prefill " + Percent(steps.prefill_share) + ", decode " +
-                                        Percent(steps.has_steps ? 1.0 - steps.prefill_share : 0.0);
+                     std::string text = "prefill " + PercentText(steps.prefill_share) + ", decode " +
+                                        PercentText(steps.has_steps ? 1.0 - steps.prefill_share : 0.0);
                      text += ", steps " + GroupedText(frame.engine.num_executed_steps);
                      text += ", per rank " + RankText(steps);
                      grid.Put(row, 0, "tokens", {.dim = true});

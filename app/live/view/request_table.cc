@@ -28,7 +28,7 @@ constexpr std::array<ColumnInfo, 9> kColumns = {{
     {Column::kName, "REQUEST", 8, false, 0, LiveSort::kQueue},
     {Column::kState, "STATE", 9, false, 2, LiveSort::kState},
     {Column::kPrompt, "PROMPT", 11, true, 3, LiveSort::kPrompt},
-    {Column::kHit, "HIT", 4, true, 6, LiveSort::kQueue},
+    {Column::kHit, "HIT", 5, true, 6, LiveSort::kQueue},
     {Column::kOutput, "OUT/MAX", 9, true, 1, LiveSort::kOutput},
     {Column::kSpeed, "TOK/S", 6, true, 4, LiveSort::kSpeed},
     {Column::kAge, "AGE", 6, true, 5, LiveSort::kAge},
@@ -55,9 +55,9 @@ std::string CellText(Column column, const RequestSnapshot& request, const std::s
       return std::to_string(std::min(request.num_computed_tokens, request.num_prompt_tokens)) + "/" + total;
     }
     case Column::kHit:
-      return request.num_prompt_tokens == 0
-                 ? "-"
-                 : std::to_string(100 * request.num_cached_tokens / request.num_prompt_tokens) + "%";
+      return request.num_prompt_tokens == 0 ? "-"
+                                            : PercentText(static_cast<double>(request.num_cached_tokens) /
+                                                          static_cast<double>(request.num_prompt_tokens));
     case Column::kOutput:
       return std::to_string(request.num_output_tokens) + "/" + std::to_string(request.max_tokens);
     case Column::kSpeed:
