@@ -207,6 +207,11 @@ int BatchCommand(const Settings& given) {
     throw ConfigError("batch: expects one INPUT (- for standard input)",
                       "vllmcli batch prompts.txt -o answers.jsonl answers each line of a file");
   }
+  for (const char* name : {"chat", "live"}) {
+    if (settings.Switch("check") && settings.Switch(name)) {
+      throw ConfigError(std::string("batch: --") + name + " cannot be used with --check, which generates nothing");
+    }
+  }
   const std::optional<PresetPrompt> preset = PresetOf(settings);
   const std::string& path = settings.arguments[0];
   const InputFormat format = FormatOf(settings, path);

@@ -102,5 +102,13 @@ TEST(BatchCheckProgramTest, FlagOutOfRangeIsAUsageError) {
   EXPECT_EQ(check.status, 2);
 }
 
+TEST(BatchCheckProgramTest, ChatAndLiveViewCannotBeUsedWithCheck) {
+  for (const std::string flag : {"--chat", "--live"}) {
+    const ProgramResult check = RunProgram({"batch", "-", "--check", flag}, Input("{\"prompt\":\"a\"}\n"));
+    EXPECT_EQ(check.status, 2) << flag;
+    EXPECT_NE(check.err.find(flag + " cannot be used with --check"), std::string::npos) << check.err;
+  }
+}
+
 }  // namespace
 }  // namespace vllm::app
