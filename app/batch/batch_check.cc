@@ -10,7 +10,9 @@
 #include "app/model/model_files.h"
 #include "app/model/sampling_defaults.h"
 #include "app/model/thinking_mode.h"
+#include "app/output/size_text.h"
 #include "app/terminal/output_stream.h"
+#include "app/terminal/progress_line.h"
 #include "engine/config/errors.h"
 #include "engine/frontend/input_processor.h"
 
@@ -58,7 +60,7 @@ int CheckBatch(const Settings& settings, InputFormat format, bool tokenizer_requ
     ++num_bad;
     StandardOutput().WriteLine(SafeJson(ErrorRecord(source.id, code, message)));
   }
-  PrintStatus(std::to_string(num_rows) + (num_rows == 1 ? " row, " : " rows, ") + std::to_string(num_bad) + " invalid");
+  PrintStatus(CountedText(num_rows, "row") + ", " + GroupedText(num_bad) + " invalid");
   return num_bad > 0 ? 1 : 0;
 }
 

@@ -18,6 +18,7 @@
 #include "app/commands/commands.h"
 #include "app/model/load_model.h"
 #include "app/output/request_stats.h"
+#include "app/output/size_text.h"
 #include "app/presets/preset_prompt.h"
 #include "app/screen/curses_screen.h"
 #include "app/terminal/output_stream.h"
@@ -148,10 +149,9 @@ void PrintSummary(const BatchCounts& counts, Seconds elapsed, const std::string&
   std::array<char, 64> text{};
   std::snprintf(text.data(), text.size(), "%.1f s (%.1f output tokens/s)", elapsed.count(),
                 static_cast<double>(counts.num_generation_tokens) / elapsed.count());
-  PrintStatus(GroupedText(counts.num_rows) + (counts.num_rows == 1 ? " row, " : " rows, ") +
-              GroupedText(counts.num_failed) + " failed, " + GroupedText(counts.num_prompt_tokens) + " prompt and " +
-              GroupedText(counts.num_generation_tokens) + " output tokens in " + text.data() +
-              (output_path.empty() ? "" : "; written to " + output_path));
+  PrintStatus(CountedText(counts.num_rows, "row") + ", " + GroupedText(counts.num_failed) + " failed, " +
+              GroupedText(counts.num_prompt_tokens) + " prompt and " + GroupedText(counts.num_generation_tokens) +
+              " output tokens in " + text.data() + (output_path.empty() ? "" : "; written to " + output_path));
 }
 
 void PrintStats(const BatchCounts& counts, const LoadedModel& model, Seconds elapsed) {

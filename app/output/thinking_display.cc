@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "app/output/duration_text.h"
+#include "app/output/size_text.h"
 #include "app/terminal/color_policy.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/styled_text.h"
@@ -16,10 +17,6 @@ namespace {
 
 // The live line appears after this time, so that a short thought does not flicker.
 constexpr auto kLineDelay = std::chrono::milliseconds(300);
-
-std::string TokensText(int64_t num_tokens) {
-  return GroupedText(num_tokens) + (num_tokens == 1 ? " token" : " tokens");
-}
 
 OutputStream& StandardError() {
   static OutputStream stream(STDERR_FILENO, "standard error");
@@ -54,7 +51,7 @@ ShowThinking ParseShowThinking(std::string_view name) {
 
 std::string ThoughtSummary(std::chrono::milliseconds time, int64_t num_tokens) {
   const std::string duration = time.count() < 1000 ? "briefly" : "for " + DurationText(time);
-  return "thought " + duration + ", " + TokensText(num_tokens);
+  return "thought " + duration + ", " + CountedText(num_tokens, "token");
 }
 
 ThinkingDisplay::ThinkingDisplay(ShowThinking mode, std::string hint)
@@ -74,7 +71,7 @@ void ThinkingDisplay::Think(std::string_view text, int64_t num_tokens, Clock::ti
 void ThinkingDisplay::Update(Clock::time_point now) {
   if (mode_ != ShowThinking::kSummary || !began_ || ended_ || !line_.IsDue()) return;
   const auto time = time_ + std::chrono::duration_cast<std::chrono::milliseconds>(now - *began_);
-  line_.Show("thinking " + DurationText(time) + ", " + TokensText(num_tokens_) + hint_);
+  line_.Show("thinking " + DurationText(time) + ", " + CountedText(num_tokens_, "token") + hint_);
 }
 
 void ThinkingDisplay::End(Clock::time_point now) {

@@ -63,7 +63,7 @@ std::optional<CodeBlock> FindBlock(const std::string& number, const ChatSession&
     const std::string& language = blocks[i].language;
     const auto num_lines = std::count(blocks[i].text.begin(), blocks[i].text.end(), '\n');
     PrintNote("  " + std::to_string(i + 1) + "  " + (language.empty() ? "" : FirstLine(language, 20) + ", ") +
-              std::to_string(num_lines) + (num_lines == 1 ? " line: " : " lines: ") + FirstLine(blocks[i].text, 50));
+              CountedText(num_lines, "line") + ": " + FirstLine(blocks[i].text, 50));
   }
   return std::nullopt;
 }

@@ -13,9 +13,9 @@
 #include "app/editor/path_completion.h"
 #include "app/model/model_hub.h"
 #include "app/output/list_text.h"
+#include "app/output/size_text.h"
 #include "app/presets/preset_store.h"
 #include "app/terminal/output_stream.h"
-#include "app/terminal/progress_line.h"
 #include "app/terminal/signals.h"
 #include "engine/config/errors.h"
 #include "tokenizer/formats/tokenizer_error.h"
@@ -124,7 +124,7 @@ std::vector<CompletionChoice> ChoicesOf(ArgumentKind kind, const std::string& ty
   return choices;
 }
 
-std::string SizeNote(const AttachedFile& file) { return file.name + ": " + GroupedText(file.num_tokens) + " tokens"; }
+std::string SizeNote(const AttachedFile& file) { return file.name + ": " + CountedText(file.num_tokens, "token"); }
 
 }  // namespace
 

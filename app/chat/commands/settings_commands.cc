@@ -75,13 +75,11 @@ SlashResult SetCommand(const std::string& arguments, ChatSession& session) {
 
 SlashResult InfoCommand(const std::string&, ChatSession& session) {
   const VllmConfig& config = session.model().engine->config();
-  const auto num_turns = session.num_turns();
   const ModelLocation& location = session.model().location;
   PrintNote("  model    " + location.name + (location.name == location.path() ? "" : " (" + location.path() + ")"));
   PrintNote("  kind     " + config.model.architecture + ", " + std::string(ToString(config.model.dtype)));
   PrintNote("  context  " + std::to_string(session.model().engine->max_model_len()) + " tokens, " +
-            std::to_string(session.num_tokens()) + " in use, " + std::to_string(num_turns) +
-            (num_turns == 1 ? " turn" : " turns"));
+            std::to_string(session.num_tokens()) + " in use, " + CountedText(session.num_turns(), "turn"));
   PrintNote("  outside  " + OutsideText(session));
   const SchedulerStats& stats = session.model().engine->stats();
   const RequestStats& last = session.last_stats();
