@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -51,7 +50,6 @@ struct ReadlineState {
   std::string line;
 };
 ReadlineState g_readline;
-int g_window_event_fd = -1;
 
 void OnLine(char* line) {
   rl_callback_handler_remove();
@@ -68,13 +66,6 @@ void PrepareTerminal(int meta) {
 }
 
 void OnRedisplay() { g_readline.must_draw = true; }
-
-void OnWindowChange(int) {
-  const int saved_errno = errno;
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = write(g_window_event_fd, &one, sizeof(one));
-  errno = saved_errno;
-}
 
 void WriteToTerminal(std::string_view bytes) { tokenizer::WriteAll(STDOUT_FILENO, bytes); }
 
@@ -112,10 +103,7 @@ LineEditor::LineEditor(std::string history_path, Completer completer) : complete
   rl_variable_bind("enable-bracketed-paste", "off");
   rl_variable_bind("enable-meta-key", "off");  // changes a mode of the terminal
   rl_variable_bind("bell-style", "none");
-  if (g_window_event_fd < 0) g_window_event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  struct sigaction action {};
-  action.sa_handler = OnWindowChange;
-  sigaction(SIGWINCH, &action, nullptr);
+  WindowChangeFd();  // from now on no change of the size is missed
   using_history();
   if (history_path.empty()) return;
   try {
@@ -199,7 +187,7 @@ LineEditor::Event LineEditor::Wait() {
       continue;
     }
     if (is_closed_) throw Interrupted(SIGHUP);  // the signal may come later or not at all
-    std::vector<pollfd> fds = {{STDIN_FILENO, POLLIN, 0}, {SignalFd(), POLLIN, 0}, {g_window_event_fd, POLLIN, 0}};
+    std::vector<pollfd> fds = {{STDIN_FILENO, POLLIN, 0}, {SignalFd(), POLLIN, 0}, {WindowChangeFd(), POLLIN, 0}};
     const auto now = std::chrono::steady_clock::now();
     const bool must_draw = g_readline.must_draw;
     int timeout_ms = must_draw ? 0 : -1;
@@ -368,8 +356,7 @@ void LineEditor::HandleInterrupt() {
 }
 
 void LineEditor::HandleWindowChange() {
-  uint64_t count = 0;
-  [[maybe_unused]] const ssize_t num_read = read(g_window_event_fd, &count, sizeof(count));
+  TakeWindowChange();
   const int num_rows = TerminalRows(STDOUT_FILENO);
   const int num_columns = TerminalColumns(STDOUT_FILENO);
   if (num_rows == num_rows_ && num_columns == num_columns_) return;

@@ -3,13 +3,11 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -33,16 +31,6 @@
 
 namespace vllm::app {
 namespace {
-
-// Written by the handler of SIGWINCH. The descriptor is opened once and never closed, because a handler may run late.
-std::atomic<int> g_resize_fd{-1};
-
-void OnWindowChange(int) {
-  const int saved_errno = errno;
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = write(g_resize_fd.load(), &one, sizeof(one));
-  errno = saved_errno;
-}
 
 int OutputTerminal() {
   for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
@@ -140,21 +128,11 @@ struct CursesScreen::Impl {
   bool uses_utf8 = false;
   bool has_colors = false;
   struct sigaction suspend_before {};
-  struct sigaction resize_before {};
 
   void InstallHandlers() {
     sigaction(SIGTSTP, nullptr, &suspend_before);
     CatchSuspend();
-    if (g_resize_fd.load() < 0) g_resize_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    struct sigaction action {};
-    action.sa_handler = OnWindowChange;
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGWINCH, &action, &resize_before);
-  }
-
-  void RestoreHandlers() const {
-    sigaction(SIGWINCH, &resize_before, nullptr);
-    sigaction(SIGTSTP, &suspend_before, nullptr);
+    WindowChangeFd();  // before newterm, which installs a handler of SIGWINCH if there is none
   }
 
   void Close() {
@@ -168,7 +146,7 @@ struct CursesScreen::Impl {
     NoteScreen(-1, -1);
     if (input != nullptr) std::fclose(input);
     if (output != nullptr) std::fclose(output);
-    RestoreHandlers();
+    sigaction(SIGTSTP, &suspend_before, nullptr);
   }
 
   void SetModes() const {
@@ -291,13 +269,10 @@ Key CursesScreen::WaitKey(std::chrono::milliseconds timeout, int fd) {
     if (left <= 0 && !is_first) return {};
     is_first = false;
     std::array<pollfd, 4> fds = {
-        {{impl_->key_fd, POLLIN, 0}, {SignalFd(), POLLIN, 0}, {g_resize_fd.load(), POLLIN, 0}, {fd, POLLIN, 0}}};
+        {{impl_->key_fd, POLLIN, 0}, {SignalFd(), POLLIN, 0}, {WindowChangeFd(), POLLIN, 0}, {fd, POLLIN, 0}}};
     const int num_ready = poll(fds.data(), fds.size(), static_cast<int>(std::clamp<int64_t>(left, 0, 1 << 30)));
     if (num_ready <= 0) continue;
-    if (fds[2].revents != 0) {
-      uint64_t count = 0;
-      [[maybe_unused]] const ssize_t num_read = read(fds[2].fd, &count, sizeof(count));
-    }
+    if (fds[2].revents != 0) TakeWindowChange();
     if (fds[1].revents != 0) {
       const int signal_number = TakeSignal();
       if (signal_number == SIGTSTP) {

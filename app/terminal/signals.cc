@@ -23,9 +23,20 @@ constexpr std::array<int, 4> kHandledSignals = {SIGTERM, SIGHUP, SIGINT, SIGTSTP
 std::atomic<int> g_pending[kHandledSignals.size()];
 std::atomic<bool> g_interrupt_waits{false};
 std::atomic<int> g_event_fd{-1};
+std::atomic<int> g_window_event_fd{-1};
 std::atomic<bool> g_in_main_loop{false};
 bool g_takes_interrupts = false;
 static_assert(std::atomic<int>::is_always_lock_free, "used in a signal handler");
+
+void MakeReadable(int event_fd) {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(event_fd, &one, sizeof(one));
+}
+
+void Reset(int event_fd) {
+  uint64_t count = 0;
+  [[maybe_unused]] const ssize_t num_read = read(event_fd, &count, sizeof(count));
+}
 
 void OnSignal(int signal_number) {
   const int saved_errno = errno;
@@ -38,8 +49,13 @@ void OnSignal(int signal_number) {
     if (kHandledSignals[i] == signal_number) g_pending[i].fetch_add(1);
   }
   if (signal_number != SIGTSTP) g_interrupt_waits = true;
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = write(g_event_fd.load(), &one, sizeof(one));
+  MakeReadable(g_event_fd.load());
+  errno = saved_errno;
+}
+
+void OnWindowChange(int) {
+  const int saved_errno = errno;
+  MakeReadable(g_window_event_fd.load());
   errno = saved_errno;
 }
 
@@ -97,8 +113,7 @@ const std::atomic<bool>& InterruptWaits() { return g_interrupt_waits; }
 int TakeSignal() {
   // Cleared before the counts are read, so that a signal that arrives now is not missed.
   g_interrupt_waits = false;
-  uint64_t count = 0;
-  [[maybe_unused]] const ssize_t num_read = read(g_event_fd, &count, sizeof(count));
+  Reset(g_event_fd.load());
   int signal_number = 0;
   bool more = false;
   for (size_t i = 0; i < kHandledSignals.size(); ++i) {
@@ -110,10 +125,7 @@ int TakeSignal() {
     more = more || is_pending;
     if (is_pending && kHandledSignals[i] != SIGTSTP) g_interrupt_waits = true;
   }
-  if (more) {
-    const uint64_t one = 1;
-    [[maybe_unused]] const ssize_t written = write(g_event_fd, &one, sizeof(one));
-  }
+  if (more) MakeReadable(g_event_fd.load());
   return signal_number;
 }
 
@@ -136,6 +148,20 @@ void SuspendProcess() {
   kill(0, SIGTSTP);  // the whole foreground group, as the terminal does
   Install(SIGTSTP);
 }
+
+int WindowChangeFd() {
+  if (g_window_event_fd.load() < 0) {
+    g_window_event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    struct sigaction action {};
+    action.sa_handler = OnWindowChange;
+    sigemptyset(&action.sa_mask);
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGWINCH, &action, nullptr);
+  }
+  return g_window_event_fd;
+}
+
+void TakeWindowChange() { Reset(g_window_event_fd.load()); }
 
 void ReserveStandardDescriptors() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {

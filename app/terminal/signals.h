@@ -1,7 +1,7 @@
 // Signals: turns SIGINT, SIGTERM, SIGHUP (and SIGTSTP in a chat) into events that the main loop polls. In the main
 // loop, the handler of these signals only counts them and makes a descriptor readable. Before the main loop, it
-// restores the terminal and ends the process. SIGPIPE is ignored, so that OutputStream gets EPIPE. The state is global;
-// main thread, except InterruptWaits.
+// restores the terminal and ends the process. SIGWINCH has its own handler and descriptor. SIGPIPE is ignored, so that
+// OutputStream gets EPIPE. The state is global; main thread, except InterruptWaits.
 #pragma once
 
 #include <atomic>
@@ -55,6 +55,11 @@ class TakesInterrupts {
 void CatchSuspend();
 // Stops the whole process group, as Ctrl-Z does by default. Returns when the process is continued.
 void SuspendProcess();
+
+// Returns a descriptor that is readable from a change of the terminal's size until TakeWindowChange. The first call
+// installs the handler of SIGWINCH, which stays until the process ends.
+int WindowChangeFd();
+void TakeWindowChange();
 
 // Opens /dev/null on each of the descriptors 0, 1 and 2 that is closed, so that no file opened later gets its number.
 // The direction is the wrong one (writing for 0, reading for 1 and 2), so that using the descriptor still fails with
