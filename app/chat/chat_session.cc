@@ -1,7 +1,5 @@
 #include "app/chat/chat_session.h"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -267,8 +265,7 @@ std::optional<BuiltPrompt> ChatSession::BuildPrompt(int64_t parent, const std::s
   } catch (const tokenizer::ChatTemplateError& error) {
     PrintError(error.what());
   } catch (const tokenizer::EncodingStopped&) {
-    const int signal_number = TakeSignal();
-    if (signal_number != SIGINT) throw Interrupted(signal_number);
+    TakeInterrupt();
     PrintNote("[interrupted: the message was not sent]");
   }
   return std::nullopt;
@@ -424,8 +421,7 @@ bool ChatSession::TryToAdd(const std::function<void()>& add_request) {
   } catch (const RequestError& error) {
     PrintError(error.what());
   } catch (const tokenizer::EncodingStopped&) {  // while bad_words were tokenized
-    const int signal_number = TakeSignal();
-    if (signal_number != SIGINT) throw Interrupted(signal_number);
+    TakeInterrupt();
     PrintNote("[interrupted: the question was not answered]");
   }
   return false;

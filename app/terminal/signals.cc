@@ -129,6 +129,11 @@ int TakeSignal() {
   return signal_number;
 }
 
+void TakeInterrupt() {
+  const int signal_number = TakeSignal();
+  if (signal_number != SIGINT) throw Interrupted(signal_number);
+}
+
 TakesInterrupts::TakesInterrupts() { g_takes_interrupts = true; }
 
 TakesInterrupts::~TakesInterrupts() { g_takes_interrupts = false; }

@@ -37,7 +37,10 @@ int TakeSignal();
 // Returns a flag that is true while SIGINT, SIGTERM or SIGHUP is pending. Work that cannot poll, such as tokenizing,
 // reads it on any thread.
 const std::atomic<bool>& InterruptWaits();
-// Throws Interrupted if SIGINT, SIGTERM or SIGHUP is pending.
+// Call this after work that reads InterruptWaits has stopped early. Takes the pending signal. Throws Interrupted unless
+// it is SIGINT.
+void TakeInterrupt();
+// Throws Interrupted if SIGINT, SIGTERM or SIGHUP is pending, but see TakesInterrupts.
 void ThrowIfInterrupted();
 
 // While it exists, ThrowIfInterrupted leaves one SIGINT to TakeSignal, so that Ctrl-C during a write to a slow terminal

@@ -1,7 +1,5 @@
 #include "app/chat/commands/chat_input.h"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -158,8 +156,7 @@ std::optional<std::string> MessageWithFiles(const std::string& text, const ChatS
   } catch (const ConfigError& error) {
     PrintError(error.what());
   } catch (const tokenizer::EncodingStopped&) {
-    const int signal_number = TakeSignal();
-    if (signal_number != SIGINT) throw Interrupted(signal_number);
+    TakeInterrupt();
     PrintNote("[interrupted: the message was not sent]");
   }
   return std::nullopt;
