@@ -108,6 +108,8 @@ TEST_F(FilesProgramTest, TabCompletesCommandsSettingsAndFiles) {
   ASSERT_TRUE(chat.WaitFor("/set temperature ")) << chat.output();
   chat.Send("\x15see @" + directory_.path() + "/no\t");
   ASSERT_TRUE(chat.WaitFor("notes.txt")) << chat.output();
+  chat.Send("\x15/save-code 1 " + directory_.path() + "/no\t");
+  ASSERT_TRUE(chat.WaitFor("/save-code 1 " + directory_.path() + "/notes.txt ")) << chat.output();
 }
 
 }  // namespace

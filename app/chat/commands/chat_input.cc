@@ -22,14 +22,25 @@ namespace vllm::app {
 namespace {
 
 // The kinds of arguments.
-enum class ArgumentKind { kPath, kModel, kConversation, kSetting, kChangedSetting, kCommand, kThinking, kPreset };
+enum class ArgumentKind {
+  kPath,
+  kNumberAndPath,
+  kModel,
+  kConversation,
+  kSetting,
+  kChangedSetting,
+  kCommand,
+  kThinking,
+  kPreset
+};
 
-// The commands whose argument Tab completes.
-constexpr std::pair<const char*, ArgumentKind> kArgumentKinds[] = {
+// The commands whose argument Tab completes. Their aliases are in SlashCommandTable().
+constexpr std::pair<std::string_view, ArgumentKind> kArgumentKinds[] = {
     {"/help", ArgumentKind::kCommand},
     {"/resume", ArgumentKind::kConversation},
     {"/file", ArgumentKind::kPath},
     {"/export", ArgumentKind::kPath},
+    {"/save-code", ArgumentKind::kNumberAndPath},
     {"/model", ArgumentKind::kModel},
     {"/set", ArgumentKind::kSetting},
     {"/regen", ArgumentKind::kChangedSetting},
@@ -93,12 +104,24 @@ std::vector<CompletionChoice> ConversationChoices(ChatSession& session, const st
   return choices;
 }
 
+// Offers files for the second word of `typed`.
+std::vector<CompletionChoice> NumberAndPathChoices(const std::string& typed) {
+  const size_t gap = typed.find_first_of(" \t");
+  if (gap == std::string::npos) return {};
+  const size_t path = std::min(typed.find_first_not_of(" \t", gap), typed.size());
+  std::vector<CompletionChoice> choices = PathChoices(std::string_view(typed).substr(path));
+  for (CompletionChoice& choice : choices) choice.text.insert(0, typed, 0, path);
+  return choices;
+}
+
 std::vector<CompletionChoice> ChoicesOf(ArgumentKind kind, const std::string& typed, ChatSession& session) {
   const size_t last_blank = typed.find_last_of(" \t");
   const bool is_first_word = last_blank == std::string::npos;
   switch (kind) {
     case ArgumentKind::kPath:
       return PathChoices(typed);
+    case ArgumentKind::kNumberAndPath:
+      return NumberAndPathChoices(typed);
     case ArgumentKind::kModel:
       return ModelChoices();
     case ArgumentKind::kConversation:
