@@ -1,5 +1,6 @@
 #include "app/cli/slash_command_table.h"
 
+#include <algorithm>
 #include <array>
 
 namespace vllm::app {
@@ -48,5 +49,23 @@ constexpr auto kSlashCommands = std::to_array<SlashCommandInfo>({
 }  // namespace
 
 std::span<const SlashCommandInfo> SlashCommandTable() { return kSlashCommands; }
+
+std::vector<std::string> NamesOf(const SlashCommandInfo& command) {
+  std::vector<std::string> names = {std::string(command.name)};
+  for (size_t begin = 0; begin < command.aliases.size();) {
+    const size_t end = std::min(command.aliases.find(' ', begin), command.aliases.size());
+    names.emplace_back(command.aliases.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return names;
+}
+
+const SlashCommandInfo* FindSlashCommand(std::string_view name) {
+  for (const SlashCommandInfo& command : kSlashCommands) {
+    const std::vector<std::string> names = NamesOf(command);
+    if (std::find(names.begin(), names.end(), name) != names.end()) return &command;
+  }
+  return nullptr;
+}
 
 }  // namespace vllm::app

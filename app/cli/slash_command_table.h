@@ -3,7 +3,9 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace vllm::app {
 
@@ -15,5 +17,9 @@ struct SlashCommandInfo {
 };
 
 std::span<const SlashCommandInfo> SlashCommandTable();
+// Returns the name of a command, followed by its aliases.
+std::vector<std::string> NamesOf(const SlashCommandInfo& command);
+// Returns the command with this name or alias, or null.
+const SlashCommandInfo* FindSlashCommand(std::string_view name);
 
 }  // namespace vllm::app

@@ -7,6 +7,7 @@
 #include "app/attachments/attached_files.h"
 #include "app/chat/commands/slash_commands.h"
 #include "app/cli/flag.h"
+#include "app/cli/slash_command_table.h"
 #include "app/editor/command_completer.h"
 #include "app/editor/path_completion.h"
 #include "app/model/model_hub.h"
@@ -44,8 +45,6 @@ constexpr std::pair<std::string_view, ArgumentKind> kArgumentKinds[] = {
     {"/model", ArgumentKind::kModel},
     {"/set", ArgumentKind::kSetting},
     {"/regen", ArgumentKind::kChangedSetting},
-    {"/retry", ArgumentKind::kChangedSetting},
-    {"/regenerate", ArgumentKind::kChangedSetting},
     {"/think", ArgumentKind::kThinking},
     {"/preset", ArgumentKind::kPreset},
 };
@@ -187,9 +186,9 @@ std::optional<std::string> MessageWithFiles(const std::string& text, const ChatS
 
 Completer ChatCompleter(ChatSession& session) {
   CommandCompleter completer(SlashCommandDescriptions());
-  for (const auto& [command, kind] : kArgumentKinds) {
-    completer.Provide(command,
-                      [kind = kind, &session](const std::string& typed) { return ChoicesOf(kind, typed, session); });
+  for (const auto& [name, kind] : kArgumentKinds) {
+    const auto provider = [kind = kind, &session](const std::string& typed) { return ChoicesOf(kind, typed, session); };
+    for (const std::string& spelling : NamesOf(*FindSlashCommand(name))) completer.Provide(spelling, provider);
   }
   return completer;
 }

@@ -1,6 +1,5 @@
 #include "app/chat/commands/slash_commands.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,18 +32,15 @@ using Handler = SlashResult (*)(const std::string& arguments, ChatSession& sessi
 
 SlashResult Help(const std::string& arguments, ChatSession&) {
   const std::string name = arguments.starts_with('/') || arguments.empty() ? arguments : "/" + arguments;
-  const std::vector<std::string> names = SlashCommandNames();
-  if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) {
+  const SlashCommandInfo* found = FindSlashCommand(name);
+  if (!name.empty() && found == nullptr) {
     PrintError("/help " + arguments + ": no such command; /help lists all commands");
     return {};
   }
   const auto width = static_cast<size_t>(TerminalColumns(STDERR_FILENO));
   std::string text;
   for (const SlashCommandInfo& command : SlashCommandTable()) {
-    const std::vector<std::string> aliases = SplitWords(std::string(command.aliases));
-    if (!name.empty() && command.name != name && std::find(aliases.begin(), aliases.end(), name) == aliases.end()) {
-      continue;
-    }
+    if (found != nullptr && &command != found) continue;
     const std::string usage = std::string(command.name) + (command.arguments.empty() ? "" : " ");
     AppendEntry(usage + std::string(command.arguments), 27, command.help, width, text);
   }
@@ -113,8 +109,7 @@ bool HasHandler(std::string_view name) { return HandlerOf(name) != nullptr; }
 std::vector<std::string> SlashCommandNames() {
   std::vector<std::string> names;
   for (const SlashCommandInfo& command : SlashCommandTable()) {
-    names.emplace_back(command.name);
-    for (std::string& alias : SplitWords(std::string(command.aliases))) names.push_back(std::move(alias));
+    for (std::string& name : NamesOf(command)) names.push_back(std::move(name));
   }
   return names;
 }
@@ -122,9 +117,10 @@ std::vector<std::string> SlashCommandNames() {
 std::vector<CommandCompleter::Command> SlashCommandDescriptions() {
   std::vector<CommandCompleter::Command> commands;
   for (const SlashCommandInfo& command : SlashCommandTable()) {
-    commands.push_back({std::string(command.name), std::string(command.help)});
-    for (std::string& alias : SplitWords(std::string(command.aliases))) {
-      commands.push_back({std::move(alias), "the same as " + std::string(command.name), true});
+    for (const std::string& name : NamesOf(command)) {
+      const bool is_alias = name != command.name;
+      commands.push_back(
+          {name, is_alias ? "the same as " + std::string(command.name) : std::string(command.help), is_alias});
     }
   }
   return commands;
@@ -136,26 +132,24 @@ SlashResult RunSlashCommand(const std::string& line, ChatSession& session) {
   std::string arguments = space == std::string::npos ? "" : line.substr(space + 1);
   arguments.erase(0, arguments.find_first_not_of(" \t"));
   arguments.erase(arguments.find_last_not_of(" \t\n") + 1);
-  for (const SlashCommandInfo& command : SlashCommandTable()) {
-    const std::vector<std::string> aliases = SplitWords(std::string(command.aliases));
-    if (command.name != name && std::find(aliases.begin(), aliases.end(), name) == aliases.end()) continue;
-    try {
-      return HandlerOf(command.name)(arguments, session);
-    } catch (const ConfigError& error) {
-      PrintError(error.what(), error.hint());
-    } catch (const ResourceError& error) {
-      PrintError(error.what());
-    } catch (const StoreError& error) {
-      PrintError(error.what());
-    } catch (const tokenizer::EncodingStopped&) {
-      const int signal_number = TakeSignal();
-      if (signal_number != SIGINT) throw Interrupted(signal_number);
-      PrintNote("[interrupted]");
-    }
+  const SlashCommandInfo* command = FindSlashCommand(name);
+  if (command == nullptr) {
+    const std::string near = NearestName(name, SlashCommandNames());
+    PrintError("unknown command " + name + (near.empty() ? "; see /help" : "; did you mean " + near + "?"));
     return {};
   }
-  const std::string near = NearestName(name, SlashCommandNames());
-  PrintError("unknown command " + name + (near.empty() ? "; see /help" : "; did you mean " + near + "?"));
+  try {
+    return HandlerOf(command->name)(arguments, session);
+  } catch (const ConfigError& error) {
+    PrintError(error.what(), error.hint());
+  } catch (const ResourceError& error) {
+    PrintError(error.what());
+  } catch (const StoreError& error) {
+    PrintError(error.what());
+  } catch (const tokenizer::EncodingStopped&) {
+    TakeInterrupt();
+    PrintNote("[interrupted]");
+  }
   return {};
 }
 

@@ -1,6 +1,5 @@
 #include "app/cli/docs/man_page.h"
 
-#include <algorithm>
 #include <string_view>
 
 #include "app/cli/flag.h"
@@ -229,11 +228,9 @@ models that \-m finds by name
 void AppendSlashCommands(std::string& out) {
   out += ".SH CHAT COMMANDS\n";
   for (const SlashCommandInfo& command : SlashCommandTable()) {
-    std::string names = "\\fB" + Roff(command.name) + "\\fR";
-    for (size_t begin = 0; begin < command.aliases.size();) {
-      const size_t end = std::min(command.aliases.find(' ', begin), command.aliases.size());
-      names += ", \\fB" + Roff(command.aliases.substr(begin, end - begin)) + "\\fR";
-      begin = end + 1;
+    std::string names;
+    for (const std::string& name : NamesOf(command)) {
+      names += (names.empty() ? "\\fB" : ", \\fB") + Roff(name) + "\\fR";
     }
     if (!command.arguments.empty()) names += " " + Roff(command.arguments);
     out += ".TP\n" + names + "\n" + Roff(command.help) + "\n";
