@@ -21,8 +21,9 @@ class PromptRenderer {
   // Sets the template variables that switch thinking, as the text of a JSON object or "". Those of `variables_json`
   // take precedence over them.
   void SetThinkVariables(std::string variables_json);
-  // Sets the template variable `tools`, as the text of a JSON array or "". With tools, the model's template for tool
-  // use renders the prompts, if it has one. Those of `variables_json` or of a rendered context take precedence.
+  // Sets the template variable `tools`, as the text of a JSON array or "". If there are tools, prompts are rendered
+  // with the model's template for tool use, if it has one. Tools in `variables_json` or in a rendered context take
+  // precedence over these.
   void SetTools(std::string tools_json);
   // Returns all template variables as the text of a JSON object, or "".
   const std::string& variables() const { return all_variables_json_; }
