@@ -55,15 +55,12 @@ constexpr auto kCommands = std::to_array<CommandInfo>({
     {Command::kPresets, "presets", "list|show|edit|rm [NAME...]", "list|show|edit|rm", false,
      "list, show, edit or delete presets for chat, run and batch",
      "A preset is a system message, a prompt, a model, tools and sampling settings under one name, for --preset and "
-     "/preset. "
-     "In "
-     "a prompt, {input} is the text of the user or of a batch row, and {NAME} is a variable. presets list, or presets "
-     "alone, prints all presets. presets show NAME prints one as TOML and says where it is. presets edit NAME opens "
-     "$VISUAL or $EDITOR with the preset, or with a new one, and stores the result if it is valid. presets rm NAME... "
-     "deletes files of yours; the presets that ship with the program stay, and a file of yours hides the shipped "
-     "preset "
-     "of the same name. A flag overrides the preset, because it is typed for one run; the preset overrides the "
-     "environment and the configuration file, because it is chosen for one task.",
+     "/preset. In a prompt, {input} is the text of the user or of a batch row, and {NAME} is a variable. presets "
+     "list, or presets alone, prints all presets. presets show NAME prints one as TOML and says where it is. presets"
+     " edit NAME opens $VISUAL or $EDITOR with the preset, or with a new one, and stores the result if it is valid. "
+     "presets rm NAME... deletes files of yours; the presets that ship with the program stay, and a file of yours "
+     "hides the shipped preset of the same name. A flag overrides the preset, because it is typed for one run; the "
+     "preset overrides the environment and the configuration file, because it is chosen for one task.",
      "vllmcli presets show translate\n"
      "vllmcli run --preset translate -p language=French <letter.txt\n"
      "vllmcli presets edit review"},

@@ -1,5 +1,5 @@
-// EventFd: a file descriptor that poll() reports as readable between Set and Reset. Owned by the object that
-// signals with it. Any thread may call any member.
+// EventFd: a file descriptor that poll() reports as readable between Set and Reset. Owned by the object that signals
+// with it. Any thread may call any member.
 #pragma once
 
 namespace vllm {

@@ -274,8 +274,7 @@ std::string ManPage() {
   out += ".fi\n";
   out +=
       ".SH LICENSE\nThe source is under the Apache License 2.0. The program links GNU Readline, so a distributed "
-      "binary is "
-      "under the GNU General Public License, version 3 or later.\n";
+      "binary is under the GNU General Public License, version 3 or later.\n";
   return out;
 }
 
