@@ -156,13 +156,13 @@ class Terminal:
     def text(self):
         return self.tmux("capture-pane", "-p").rstrip()
 
-    def wait_for(self, pattern, seconds=180):
-        """Waits until the screen matches and stops changing."""
-        end = time.monotonic() + seconds
+    def wait_for(self, pattern, is_still=True):
+        """Waits until the screen matches and, if is_still, stops changing."""
+        end = time.monotonic() + 180
         before = None
         while time.monotonic() < end:
             now = self.text()
-            if re.search(pattern, now) and now == before:
+            if re.search(pattern, now) and (now == before or not is_still):
                 return
             before = now
             time.sleep(0.7)
@@ -226,12 +226,11 @@ def main():
             f"{program} batch {prompts} -m {model} -o {directory}/out.jsonl -n 120 --max-num-seqs 16 --num-kv-blocks 600 --live",
             100, 30, environment)
         try:
-            batch.wait_for(r"running 1\d", 20)
-        except SystemExit:
-            pass
-        time.sleep(20)
-        batch.save(os.path.join(pictures, "engine.svg"), "The engine of a batch at work")
-        batch.close()
+            batch.wait_for(r"running 1\d", is_still=False)
+            time.sleep(40)  # until the sparklines are full
+            batch.save(os.path.join(pictures, "engine.svg"), "The engine of a batch at work")
+        finally:
+            batch.close()
 
 
 if __name__ == "__main__":
