@@ -32,7 +32,7 @@ std::string CountedText(int64_t count, std::string_view noun) {
   return GroupedText(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
 }
 
-std::string PercentText(double share) { return FixedText(100.0 * share, share < 0.0995 ? 1 : 0) + " %"; }
+std::string PercentText(double share) { return FixedText(100.0 * share, share > 0.0 && share < 0.0995 ? 1 : 0) + " %"; }
 
 std::string FixedText(double value, int digits) {
   if (!std::isfinite(value)) return "-";

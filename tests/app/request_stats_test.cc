@@ -7,6 +7,7 @@
 
 #include "app/output/duration_text.h"
 #include "app/output/prompt_status.h"
+#include "app/output/size_text.h"
 #include "tests/support/temp_directory.h"
 
 namespace vllm::app {
@@ -38,6 +39,15 @@ TEST(RequestStatsTest, TheShortLineHasSpeedCachedShareAndContext) {
   stats.num_prompt_tokens = 400;
   stats.num_cached_tokens = 332;
   EXPECT_EQ(ShortStatsText(stats, 1412, 8192), "83 % cached · context 1,412/8,192");
+}
+
+TEST(RequestStatsTest, PercentagesHaveOneDecimalBetweenZeroAndTen) {
+  EXPECT_EQ(PercentText(0.0), "0 %");
+  EXPECT_EQ(PercentText(0.0004), "0.0 %");
+  EXPECT_EQ(PercentText(0.031), "3.1 %");
+  EXPECT_EQ(PercentText(0.0996), "10 %");
+  EXPECT_EQ(PercentText(0.976), "98 %");
+  EXPECT_EQ(PercentText(1.0), "100 %");
 }
 
 TEST(RequestStatsTest, TheTimeLeftFollowsFromTheTimeSoFar) {
