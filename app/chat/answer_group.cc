@@ -62,6 +62,7 @@ void StreamAnswers(LoadedModel& model, const std::string& request_id, int64_t fi
     status.Update();
     std::string error;
     for (const RequestOutput& output : outputs) {
+      if (output.request_id != request_id) continue;  // of an aborted request whose answer could not be written
       for (const CompletionOutput& completion : output.outputs) {
         Answer& answer = answers.at(static_cast<size_t>(completion.index));
         answer.token_ids.insert(answer.token_ids.end(), completion.token_ids.begin(), completion.token_ids.end());

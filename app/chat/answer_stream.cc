@@ -78,6 +78,7 @@ void StreamAnswer(LoadedModel& model, const std::string& request_id, const std::
     if (!outputs.empty()) status.End();
     status.Update();
     for (const RequestOutput& output : outputs) {
+      if (output.request_id != request_id) continue;  // of an aborted request whose answer could not be written
       answer.stats.num_cached_tokens = output.num_cached_tokens;
       answer.stats.metrics = output.metrics;
       for (const CompletionOutput& completion : output.outputs) {

@@ -508,6 +508,7 @@ void ChatSession::RunRequest(StoredMessage message, const SamplingParams& params
     // The answer may have ended before the exception: writing its last part to standard output can fail.
     finish(answer.finish_reason == FinishReason::kNone ? FinishReason::kAbort : answer.finish_reason);
     PrintStoreNotice();
+    model_.engine->AbortRequest(answer.request_id);
     throw;
   }
   finish(answer.finish_reason);

@@ -84,6 +84,7 @@ int64_t ChatSession::AnswerSeveralTimes(int64_t num_answers, const std::vector<S
     StreamAnswers(model_, request_id, first_number, on_progress, reasonings, *display, answers);
   } catch (...) {
     finish();
+    model_.engine->AbortRequest(request_id);
     throw;
   }
   return finish() ? first_number : 0;
