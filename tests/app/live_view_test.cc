@@ -258,6 +258,14 @@ TEST(LiveViewTest, HostileTextHasNoControlCharacters) {
   }
 }
 
+TEST(LiveViewTest, EndOfALongPromptIsShown) {
+  LiveFrame frame = MakeFrame();
+  // The longest that another process may send. Measuring all of it again for each character would take minutes.
+  frame.prompts.assign(frame.prompts.size(), std::string(64 * 1024 - 4, 'x') + "\tend");
+  const std::string text = DrawLiveView(&frame, MakeHistory(frame), {}, {24, 80, true}).Text();
+  EXPECT_NE(text.find("250ms xxxxx end"), std::string::npos) << text;
+}
+
 TEST(LiveViewTest, SelectedRequestIsOnTheShownPage) {
   LiveFrame frame = MakeFrame();
   for (RequestId id = 6; id <= 100; ++id) {

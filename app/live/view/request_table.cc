@@ -7,6 +7,7 @@
 
 #include "app/live/view/live_text.h"
 #include "app/output/size_text.h"
+#include "app/terminal/safe_text.h"
 #include "app/terminal/text_width.h"
 
 namespace vllm::app {
@@ -37,9 +38,17 @@ constexpr std::array<ColumnInfo, 9> kColumns = {{
 }};
 constexpr int kMarkColumns = 2;  // the request's letter and a space
 
-// Returns the end of `text` that is at most `width` columns wide.
-std::string LastColumns(std::string_view text, int width) {
-  while (NumColumns(text) > width) text.remove_prefix(ClusterAt(text, 0).num_bytes);
+// Returns the end of `untrusted` that is at most `width` columns wide, filtered and on one line.
+std::string LastColumns(std::string_view untrusted, int width) {
+  const SafeText safe = SafeLine(untrusted);
+  std::string_view text = safe.view();
+  // Subtracts, because another process may send 64 KiB, which would take long to measure for each character.
+  int columns = NumColumns(text);
+  while (columns > width) {
+    const std::string_view first = text.substr(0, ClusterAt(text, 0).num_bytes);
+    columns -= NumColumns(first);
+    text.remove_prefix(first.size());
+  }
   return std::string(text);
 }
 
