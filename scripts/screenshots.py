@@ -133,7 +133,8 @@ class Terminal:
 
     def __init__(self, command, columns, rows, environment):
         self.columns = columns
-        self.socket = f"vllmcli-pictures-{os.getpid()}"
+        # Each has its own socket, because the server of the one before may still be ending.
+        self.socket = f"vllmcli-pictures-{os.getpid()}-{columns}x{rows}"
         arguments = ["new-session", "-d", "-x", str(columns), "-y", str(rows)]
         for name, value in environment.items():
             arguments += ["-e", f"{name}={value}"]
