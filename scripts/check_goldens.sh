@@ -20,6 +20,7 @@ requirements=tests/golden/requirements.txt
 # Each script and the directory of the committed files that it writes.
 table=(
   "chat_template_golden tests/data/chat_template"
+  "json_schema_golden tests/data"
   "safetensors_verdicts tests/data"
   "sampler_golden tests/data"
   "tokenizer_golden tests/data/tokenizer"

@@ -1,0 +1,63 @@
+// Fuzzes the compiler of JSON Schemas, and the automaton of each schema that is accepted. The input is a schema, a zero
+// byte, and bytes that choose a path through the automaton. Every position must have a next byte or may end, and a text
+// that ends must be JSON.
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/config/errors.h"
+#include "engine/structured_output/grammar_automaton.h"
+#include "engine/structured_output/json_schema_compiler.h"
+#include "tests/fuzz/fuzz_target.h"
+
+namespace vllm {
+namespace {
+
+constexpr size_t kMaxSteps = 64;
+
+bool IsJson(const std::string& text) {
+  try {
+    return !nlohmann::json::parse(text).is_discarded();
+  } catch (const nlohmann::json::out_of_range&) {
+    return true;  // a number such as 9e999, which is JSON but no double
+  } catch (const nlohmann::json::exception&) {
+    return false;
+  }
+}
+
+void Walk(GrammarAutomaton& automaton, std::string_view choices) {
+  GrammarAutomaton::Position position;
+  for (size_t i = 0; i < std::min(choices.size(), kMaxSteps); ++i) {
+    std::vector<GrammarAutomaton::Position> next;
+    for (int byte = 0; byte < 256; ++byte) {
+      GrammarAutomaton::Position to = position;
+      const char c = static_cast<char>(byte);
+      if (automaton.Advance(to, std::string_view(&c, 1))) next.push_back(std::move(to));
+    }
+    const bool may_end = automaton.MayEnd(position);
+    Require(may_end || !next.empty(), "a position has a next byte or may end");
+    Require(!may_end || IsJson(position.text), "a complete text is JSON");
+    if (next.empty()) return;
+    position = next[static_cast<unsigned char>(choices[i]) % next.size()];
+  }
+}
+
+}  // namespace
+
+void FuzzOne(std::string_view input) {
+  const size_t end = input.find('\0');
+  try {
+    GrammarAutomaton automaton(CompileJsonSchema(input.substr(0, end)),
+                               std::make_shared<const VocabTrie>(std::vector<std::string>(), 0));
+    if (end != input.npos) Walk(automaton, input.substr(end + 1));
+  } catch (const RequestError&) {
+  } catch (const std::runtime_error& error) {
+    Require(std::string_view(error.what()).starts_with("the grammar is too ambiguous"), "a limit is named");
+  }
+}
+
+}  // namespace vllm

@@ -1,0 +1,198 @@
+// Tests which texts the grammar of a JSON Schema generates, compared with the verdicts of Python's jsonschema
+// (tests/golden/json_schema_golden.py) and of the JSON-Schema-Test-Suite, and which schemas are rejected.
+#include "engine/structured_output/json_schema_compiler.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/config/errors.h"
+#include "tests/structured_output/grammar_text.h"
+#include "tests/support/realdata.h"
+#include "tests/support/temp_directory.h"
+
+namespace vllm {
+namespace {
+
+using testing_support::GrammarText;
+using Json = nlohmann::ordered_json;
+
+std::string ErrorOf(std::string_view schema) {
+  return MessageOf<RequestError>([&] { CompileJsonSchema(schema); });
+}
+
+TEST(JsonSchemaCompilerTest, VerdictsAreThoseOfPythonsJsonschema) {
+  std::ifstream file(VLLMCLI_TEST_DATA "/json_schema_golden.jsonl");
+  std::string line;
+  size_t num_texts = 0;
+  while (std::getline(file, line)) {
+    const Json golden = Json::parse(line);
+    const std::string schema = golden["schema"].dump();
+    if (golden["valid"].empty() && ErrorOf(schema) == "JSON schema: #: allows no value") continue;
+    GrammarText grammar(schema);
+    for (const Json& text : golden["valid"]) {
+      EXPECT_TRUE(grammar.Accepts(text.get<std::string>())) << schema << "\n" << text;
+      ++num_texts;
+    }
+    for (const Json& text : golden["invalid"]) {
+      EXPECT_FALSE(grammar.Accepts(text.get<std::string>())) << schema << "\n" << text;
+      ++num_texts;
+    }
+  }
+  EXPECT_GT(num_texts, 3000u);
+}
+
+TEST(JsonSchemaCompilerTest, StringsAreUtf8WithTheEscapesOfJson) {
+  GrammarText grammar(R"({"type":"string"})");
+  for (const char* text :
+       {R"("")", R"("é日😀")", R"("\"\\\/\b\f\n\r\t")", R"("\u00e9\uD83D\ude00\ud7FF\uE000")", "\"\x7F\""}) {
+    EXPECT_TRUE(grammar.Accepts(text)) << text;
+  }
+  // An unpaired surrogate, a control character, an overlong sequence, an encoded surrogate, a value above 10FFFF, half
+  // a character, an unknown escape.
+  for (const char* text : {R"("\ud800")", R"("\udc00")", R"("\ud83dx")", "\"\n\"", "\"\xC0\x80\"", "\"\xED\xA0\x80\"",
+                           "\"\xF4\x90\x80\x80\"", "\"\xE6\x97\"", R"("\x41")", R"("\u12")", "\"a", "a\""}) {
+    EXPECT_FALSE(grammar.Accepts(text)) << text;
+  }
+}
+
+TEST(JsonSchemaCompilerTest, NumbersAreThoseOfJson) {
+  GrammarText number(R"({"type":"number"})");
+  for (const char* text : {"0", "-0", "10", "-1.50", "1e5", "1E+05", "0.1e-9"})
+    EXPECT_TRUE(number.Accepts(text)) << text;
+  for (const char* text : {"", "-", "01", "+1", ".5", "1.", "1e", "1e+", "0x1", "NaN"}) {
+    EXPECT_FALSE(number.Accepts(text)) << text;
+  }
+  GrammarText integer(R"({"type":"integer"})");
+  EXPECT_TRUE(integer.Accepts("-12"));
+  EXPECT_FALSE(integer.Accepts("1.0"));
+}
+
+TEST(JsonSchemaCompilerTest, LengthsCountCodePoints) {
+  GrammarText grammar(R"({"type":"string","minLength":2,"maxLength":2})");
+  EXPECT_TRUE(grammar.Accepts("\"日\\ud83d\\ude00\""));
+  EXPECT_FALSE(grammar.Accepts("\"日\""));
+  EXPECT_FALSE(grammar.Accepts("\"日本語\""));
+}
+
+TEST(JsonSchemaCompilerTest, AnotherKeyIsNotSpelledLikeADeclaredOne) {
+  GrammarText grammar(
+      R"({"properties":{"ab":{"type":"null"},"a\n":true},"required":["ab"],"additionalProperties":{"type":"integer"}})");
+  EXPECT_TRUE(grammar.Accepts(R"({"ab":null,"a":1,"abc":2,"":3,"b\u0061":4,"a\t":5})"));
+  // The key ab, which must be null, with an escape.
+  EXPECT_FALSE(grammar.Accepts(R"({"ab":null,"\u0061b":1})"));
+  EXPECT_FALSE(grammar.Accepts(R"({"ab":null,"a\u0062":1})"));
+  EXPECT_FALSE(grammar.Accepts(R"({"ab":null,"ab":1})"));
+}
+
+TEST(JsonSchemaCompilerTest, MembersHaveTheOrderOfTheSchema) {
+  GrammarText grammar(R"({"type":"object","properties":{"b":{},"a":{}},"required":["z"],"additionalProperties":true})");
+  EXPECT_TRUE(grammar.Accepts(R"({"b":1,"a":2,"z":3,"c":4})"));
+  EXPECT_TRUE(grammar.Accepts(R"({"a":2,"z":3})"));
+  EXPECT_FALSE(grammar.Accepts(R"({"a":1,"b":2,"z":3})"));
+}
+
+TEST(JsonSchemaCompilerTest, AWholeNumberInAnEnumHasNoFraction) {
+  GrammarText grammar(R"({"enum":[1.0,2.5,-0.0]})");
+  EXPECT_TRUE(grammar.Accepts("1"));
+  EXPECT_TRUE(grammar.Accepts("2.5"));
+  EXPECT_TRUE(grammar.Accepts("0"));
+  EXPECT_FALSE(grammar.Accepts("1.0"));
+}
+
+TEST(JsonSchemaCompilerTest, ReferencesMayRecurse) {
+  GrammarText list(
+      R"({"$defs":{"n/~":{"type":"array","items":{"$ref":"#/$defs/n~1~0"},"maxItems":2}},"$ref":"#/$defs/n~1~0"})");
+  EXPECT_TRUE(list.Accepts("[[],[[],[]]]"));
+  EXPECT_FALSE(list.Accepts("[[],[],[]]"));
+  GrammarText self(R"({"anyOf":[{"$ref":"#"},{"type":"null"}]})");
+  EXPECT_TRUE(self.Accepts("null"));
+}
+
+TEST(JsonSchemaCompilerTest, NestingIsLimited) {
+  GrammarText grammar("{\"type\":\"array\"}");
+  const auto nested = [](size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
+  EXPECT_TRUE(grammar.Accepts(nested(Grammar::kMaxDepth)));
+  EXPECT_FALSE(grammar.Accepts(nested(Grammar::kMaxDepth + 2)));
+}
+
+TEST(JsonSchemaCompilerTest, RejectedSchemasAreNamedByJsonPointer) {
+  EXPECT_EQ(ErrorOf(R"({"properties":{"a/b":{"items":{"pattern":"x"}}}})"),
+            "JSON schema: #/properties/a~1b/items/pattern: this keyword is not supported");
+  EXPECT_EQ(ErrorOf(R"({"anyOf":[{"type":"null"},{"oneOf":[]}]})"),
+            "JSON schema: #/anyOf/1/oneOf: this keyword is not supported");
+  EXPECT_EQ(ErrorOf(R"({"$ref":"#/$defs/x"})"), "JSON schema: #/$ref: refers to nothing (#/$defs/x)");
+  EXPECT_EQ(ErrorOf(R"({"$ref":"other.json"})"), "JSON schema: #/$ref: only # and #/... are supported (other.json)");
+  EXPECT_EQ(ErrorOf(R"({"$ref":"#","minItems":1})"), "JSON schema: #/minItems: not supported next to $ref");
+  EXPECT_EQ(ErrorOf(R"({"enum":["a"],"maxLength":1})"), "JSON schema: #/maxLength: not supported next to enum");
+  EXPECT_EQ(ErrorOf(R"({"type":"text"})"),
+            "JSON schema: #/type: must be null, boolean, object, array, number, integer or string");
+  EXPECT_EQ(ErrorOf(R"({"type":"array","minItems":20000})"), "JSON schema: #/minItems: too large (20000, limit 10000)");
+  EXPECT_EQ(ErrorOf(R"({"type":"string","minLength":-1})"),
+            "JSON schema: #/minLength: must be a whole number of at least 0");
+  EXPECT_EQ(ErrorOf("[]"), "JSON schema: #: must be an object, true or false");
+  EXPECT_EQ(ErrorOf("false"), "JSON schema: #: allows no value");
+  EXPECT_EQ(ErrorOf(R"({"type":"array","items":false,"minItems":1})"), "JSON schema: #: allows no value");
+  // An object that must contain itself.
+  EXPECT_EQ(ErrorOf(R"({"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]})"),
+            "JSON schema: #: allows no value");
+  EXPECT_TRUE(ErrorOf("{\"type\":").starts_with("JSON schema: not JSON: parse error at line 1, column 9"));
+  EXPECT_EQ(ErrorOf(std::string(200, '[')), "JSON schema: #: nested too deeply (limit 128 levels)");
+  EXPECT_EQ(ErrorOf(std::string(kMaxJsonSchemaBytes + 1, ' ')),
+            "JSON schema: #: too long (1048577 bytes, limit 1048576)");
+}
+
+TEST(JsonSchemaCompilerTest, UnknownKeywordsAndAnnotationsAreIgnored) {
+  GrammarText grammar(
+      R"({"type":"null","title":"t","description":"d","default":1,"x-ui":{"pattern":1},"uniqueItems":false})");
+  EXPECT_TRUE(grammar.Accepts("null"));
+  EXPECT_FALSE(grammar.Accepts("1"));
+}
+
+// Returns whether a number in `data` is a whole number that is written with a fraction.
+bool HasWholeFloat(const Json& data) {
+  if (data.is_number_float())
+    return data.get<double>() == static_cast<double>(static_cast<int64_t>(data.get<double>()));
+  if (!data.is_structured()) return false;
+  for (const Json& element : data) {
+    if (HasWholeFloat(element)) return true;
+  }
+  return false;
+}
+
+// The half of JSON-Schema-Test-Suite, draft 2020-12, in realdata. A schema that is not rejected must give each verdict
+// of its group, except that the grammar generates only one spelling of some values: members in the order of the schema,
+// whole numbers without a fraction.
+TEST(JsonSchemaCompilerTest, VerdictsAreThoseOfTheTestSuite) {
+  VLLMCLI_NEEDS_REALDATA("json-schema/draft2020-12");
+  size_t num_verdicts = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(testing_support::RealData("json-schema/draft2020-12"))) {
+    std::ifstream file(entry.path());
+    for (const Json& group : Json::parse(file)) {
+      const std::string schema = group["schema"].dump();
+      const std::string error = ErrorOf(schema);
+      const bool is_empty = error == "JSON schema: #: allows no value";
+      if (!error.empty() && !is_empty) continue;
+      std::optional<GrammarText> grammar;
+      if (!is_empty) grammar.emplace(schema);
+      for (const Json& test : group["tests"]) {
+        const std::string text = test["data"].dump();
+        const bool is_valid = test["valid"].get<bool>();
+        if (is_valid && HasWholeFloat(test["data"])) continue;
+        if (test["description"] == "same object with different property order is valid") continue;
+        EXPECT_EQ(grammar && grammar->Accepts(text), is_valid)
+            << entry.path().filename() << ": " << group["description"] << ": " << test["description"] << "\n"
+            << text;
+        ++num_verdicts;
+      }
+    }
+  }
+  EXPECT_GT(num_verdicts, 300u);
+}
+
+}  // namespace
+}  // namespace vllm
