@@ -6,6 +6,8 @@
 #include "engine/config/hash.h"
 #include "engine/frontend/output_memory.h"
 #include "engine/reasoning/reasoning_format.h"
+#include "engine/structured_output/grammar_compiler.h"
+#include "engine/structured_output/output_constraint.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/unicode/utf8.h"
 
@@ -27,10 +29,13 @@ InputProcessor::InputProcessor(const VllmConfig& config, int64_t max_model_len, 
       max_output_memory_(max_output_memory),
       seed_(config.seed),
       eos_token_ids_(config.model.eos_token_ids),
-      tokenizer_(tokenizer) {
+      tokenizer_(tokenizer),
+      grammar_compiler_(std::make_unique<GrammarCompiler>(tokenizer, config.model.vocab_size)) {
   // Drop EOS ids outside the vocabulary: the model cannot produce them, and they would be out of the sampler's range.
   std::erase_if(eos_token_ids_, [this](int32_t id) { return id < 0 || id >= vocab_size_; });
 }
+
+InputProcessor::~InputProcessor() = default;
 
 std::vector<int32_t> InputProcessor::TokenIds(const Prompt& prompt) const {
   if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) return *ids;
@@ -119,6 +124,32 @@ void InputProcessor::FitLengths(int64_t num_prompt_tokens, SamplingParams& param
   params.min_tokens = std::min(params.min_tokens, *params.max_tokens);
 }
 
+void InputProcessor::SetGrammar(ProcessedInput& input) const {
+  const SamplingParams& params = input.params;
+  // Both would continue after the end of the text that the grammar allows.
+  if (params.ignore_eos) throw RequestError("structured_outputs: not possible with ignore_eos");
+  if (params.min_tokens > 0) throw RequestError("structured_outputs: not possible with min_tokens");
+  if (reasoning_format_ != nullptr) {
+    if (reasoning_format_->kind != ReasoningFormat::Kind::kTokens) {
+      throw RequestError(
+          "structured_outputs: not supported for a model whose thinking has markers in text or channels");
+    }
+    input.reasoning_format = reasoning_format_;
+  }
+  input.grammar = grammar_compiler_->Compile(*params.structured_outputs);
+
+  EngineCoreRequest request;
+  request.prompt_token_ids = input.prompt_token_ids;
+  request.sampling_params = params;
+  request.reasoning_format = input.reasoning_format;
+  request.grammar = input.grammar;
+  OutputConstraint constraint(request);
+  for (const int32_t id : input.prior_output_token_ids) {
+    if (!constraint.Feed(id))
+      throw RequestError("prior_output_token_ids: structured_outputs does not allow these tokens");
+  }
+}
+
 ProcessedInput InputProcessor::Process(std::string_view request_id, const Prompt& prompt,
                                        const SamplingParams& user_params,
                                        std::span<const int32_t> prior_output_token_ids) const {
@@ -153,6 +184,7 @@ ProcessedInput InputProcessor::Process(std::string_view request_id, const Prompt
   CheckPrior(prior_output_token_ids, num_prompt_tokens, params);
   input.prior_output_token_ids.assign(prior_output_token_ids.begin(), prior_output_token_ids.end());
   CheckOutputMemory(params, num_prompt_tokens, vocab_size_, max_output_memory_);
+  if (params.structured_outputs) SetGrammar(input);
   return input;
 }
 

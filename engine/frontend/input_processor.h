@@ -22,6 +22,8 @@ class Tokenizer;
 
 namespace vllm {
 
+class GrammarCompiler;
+struct CompiledGrammar;
 struct ReasoningFormat;
 
 // A request before it is split into n sequences.
@@ -30,6 +32,7 @@ struct ProcessedInput {
   SamplingParams params;
   std::vector<int32_t> prior_output_token_ids = {};                   // see RequestOptions
   std::shared_ptr<const ReasoningFormat> reasoning_format = nullptr;  // see EngineCoreRequest
+  std::shared_ptr<const CompiledGrammar> grammar = nullptr;           // see EngineCoreRequest
   std::string external_req_id = {};
 };
 
@@ -39,8 +42,9 @@ class InputProcessor {
   // than the model's. Requests whose outputs may take more than `max_output_memory` bytes are rejected.
   InputProcessor(const VllmConfig& config, int64_t max_model_len, const tokenizer::Tokenizer* tokenizer,
                  int64_t max_output_memory = std::numeric_limits<int64_t>::max());
+  ~InputProcessor();
 
-  // Sets the format that requests with a thinking_token_budget need. Without one they are rejected.
+  // Sets the format of the model's thinking, or null. Requests with a thinking_token_budget are rejected without one.
   void SetReasoningFormat(std::shared_ptr<const ReasoningFormat> format) { reasoning_format_ = std::move(format); }
 
   // Returns the validated request. `prior_output_token_ids` as in RequestOptions. Throws a RequestError that names
@@ -60,6 +64,8 @@ class InputProcessor {
   void CheckPrior(std::span<const int32_t> prior_output_token_ids, int64_t num_prompt_tokens,
                   const SamplingParams& params) const;
   void CheckStopUtf8(const SamplingParams& params) const;
+  // Compiles the grammar of structured_outputs, and checks that the prior output tokens match it.
+  void SetGrammar(ProcessedInput& input) const;
   // Limits max_tokens to the number of tokens that fit after the prompt, which is also the default, and min_tokens to
   // max_tokens.
   void FitLengths(int64_t num_prompt_tokens, SamplingParams& params) const;
@@ -72,6 +78,7 @@ class InputProcessor {
   std::vector<int32_t> eos_token_ids_;
   const tokenizer::Tokenizer* tokenizer_;
   std::shared_ptr<const ReasoningFormat> reasoning_format_;
+  std::unique_ptr<GrammarCompiler> grammar_compiler_;
 };
 
 // Derives a seed for a request that has none, from the engine's seed and the request id only, so that sampled text does

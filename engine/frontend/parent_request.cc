@@ -15,6 +15,7 @@ std::vector<EngineCoreRequestPtr> FanOut(const ProcessedInput& input, const Requ
     request->prompt_token_ids = input.prompt_token_ids;
     request->prior_output_token_ids = input.prior_output_token_ids;
     request->reasoning_format = input.reasoning_format;
+    request->grammar = input.grammar;
     request->sampling_params = input.params;
     request->sampling_params.n = 1;
     // Seeds are unsigned, so the sum wraps around.

@@ -13,6 +13,7 @@
 
 namespace vllm {
 
+struct CompiledGrammar;
 struct ReasoningFormat;
 
 using SteadyTime = std::chrono::steady_clock::time_point;
@@ -29,7 +30,9 @@ struct EngineCoreRequest {
   bool interactive = false;  // see RequestOptions
   // The caller's id, for viewers. The sequences of one request share it.
   std::string external_req_id;
-  std::shared_ptr<const ReasoningFormat> reasoning_format;  // null unless the parameters have a thinking_token_budget
+  // Null unless the parameters have a thinking_token_budget, or structured_outputs with a model that may think.
+  std::shared_ptr<const ReasoningFormat> reasoning_format;
+  std::shared_ptr<const CompiledGrammar> grammar;  // null unless the parameters have structured_outputs
 };
 
 using EngineCoreRequestPtr = std::shared_ptr<const EngineCoreRequest>;

@@ -24,6 +24,11 @@ struct Limits {
   static constexpr size_t kMaxBadWordBytes = 256;
 };
 
+// A constraint on the text of the output, after the model's thinking.
+struct StructuredOutputsParams {
+  std::string json;  // a JSON Schema: the output is a JSON text that it allows, see CompileJsonSchema
+};
+
 struct SamplingParams {
   int64_t n = 1;
   double presence_penalty = 0.0;
@@ -52,6 +57,8 @@ struct SamplingParams {
   // After this many tokens of thinking, the end marker of the model's ReasoningFormat follows. Tokens of the prompt
   // after the start marker count. -1: none.
   std::optional<int64_t> thinking_token_budget;
+
+  std::optional<StructuredOutputsParams> structured_outputs;
 
   // Set by the InputProcessor, never by a user.
   std::vector<std::vector<int32_t>> bad_words_token_ids;

@@ -30,6 +30,16 @@ void ApplyBadWords(const std::vector<std::vector<int32_t>>& words, std::span<con
 
 }  // namespace
 
+void ApplyBitmask(std::span<const uint32_t> bitmask, std::span<float> logits) {
+  for (size_t word = 0; word < bitmask.size(); ++word) {
+    if (bitmask[word] == ~0u) continue;
+    const size_t end = std::min(word * 32 + 32, logits.size());
+    for (size_t i = word * 32; i < end; ++i) {
+      if ((bitmask[word] >> (i % 32) & 1) == 0) logits[i] = kMasked;
+    }
+  }
+}
+
 LogitsProcessors::LogitsProcessors(int64_t vocab_size) : counts_(static_cast<size_t>(vocab_size), 0) {
   seen_.reserve(counts_.size());
   allowed_logits_.reserve(counts_.size());

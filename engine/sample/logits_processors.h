@@ -11,6 +11,9 @@
 
 namespace vllm {
 
+// Sets logit t to -inf unless bit t % 32 of word t / 32 of `bitmask` is set. Does nothing if `bitmask` is empty.
+void ApplyBitmask(std::span<const uint32_t> bitmask, std::span<float> logits);
+
 class LogitsProcessors {
  public:
   explicit LogitsProcessors(int64_t vocab_size);

@@ -20,9 +20,11 @@ namespace vllm {
 struct SamplingRow {
   std::span<float> logits;  // [vocab_size], as the model computed them; overwritten
   const SamplingParams* params = nullptr;
-  std::span<const int32_t> prompt_token_ids;
-  std::span<const int32_t> output_token_ids;  // sampled so far; the new token follows them
-  int32_t forced_token_id = -1;               // at least 0: the new token, chosen without sampling
+  std::span<const int32_t> prompt_token_ids = {};
+  std::span<const int32_t> output_token_ids = {};  // sampled so far; the new token follows them
+  int32_t forced_token_id = -1;                    // at least 0: the new token, chosen without sampling
+  // If not empty, only tokens t with bit t % 32 of word t / 32 are sampled. [(vocab_size + 31) / 32]
+  std::span<const uint32_t> bitmask = {};
 };
 
 class Sampler {
@@ -55,6 +57,7 @@ class Sampler {
   };
   Support Process(const SamplingRow& row, std::string& error);
   int32_t Draw(Support support, const SamplingRow& row) const;
+  static bool NeedsProcessors(const SamplingRow& row);
   void AppendInvalid(size_t k, Logprobs& out) const;
 
   int64_t vocab_size_;

@@ -38,10 +38,11 @@ void InputBatch::Update(const SchedulerOutput& scheduler_output) {
     state->token_ids.assign(prompt.begin(), prompt.end());
     const std::vector<int32_t>& prior = data.request->prior_output_token_ids;
     state->token_ids.insert(state->token_ids.end(), prior.begin(), prior.end());
-    if (data.request->reasoning_format != nullptr) {
+    if (data.request->sampling_params.thinking_token_budget) {
       state->thinking = std::make_unique<ThinkingTracker>(data.request->reasoning_format, prompt);
-      for (const int32_t id : prior) state->thinking->Feed(id);
     }
+    if (data.request->grammar != nullptr) state->constraint = std::make_unique<OutputConstraint>(*data.request);
+    for (const int32_t id : prior) state->FeedOutput(id);
     state->block_ids.resize(attention_.groups.size());
     for (std::vector<int32_t>& table : state->block_ids) table.reserve(static_cast<size_t>(limit / block_size_ + 1));
     AddBlocks(data.block_ids, *state);
@@ -58,9 +59,7 @@ void InputBatch::Update(const SchedulerOutput& scheduler_output) {
     AddBlocks(cached.NewBlocks(i), state);
     const std::span<const int32_t> tokens = cached.NewTokens(i);
     state.token_ids.insert(state.token_ids.end(), tokens.begin(), tokens.end());
-    if (state.thinking != nullptr) {
-      for (const int32_t id : tokens) state.thinking->Feed(id);
-    }
+    for (const int32_t id : tokens) state.FeedOutput(id);
     state.num_computed_tokens = cached.num_computed_tokens[i];
     // If a request is preempted before its first token, the scheduler discards its prompt logprobs. They are computed
     // again from the first position.

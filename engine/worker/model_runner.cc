@@ -36,6 +36,7 @@ ModelRunner::ModelRunner(const VllmConfig& config, const StepContext& step, Mode
   logits_rows_.reserve(static_cast<size_t>(config.scheduler.max_num_batched_tokens));
   for (int thread = 0; thread < step.threads->num_threads(); ++thread)
     samplers_.emplace_back(config.model.vocab_size, *step.kernels);
+  bitmasks_.resize(samplers_.size());
 }
 
 void ModelRunner::ReservePlans() {
@@ -160,6 +161,10 @@ void ModelRunner::SampleRow(size_t index, int thread, float* logits_row) {
     SamplingRow sampling{logits, &params, tokens.first(num_prompt), tokens.subspan(num_prompt)};
     if (state.thinking != nullptr)
       sampling.forced_token_id = state.thinking->ForcedToken(*params.thinking_token_budget);
+    if (TokenBitmask& bitmask = bitmasks_[static_cast<size_t>(thread)];
+        state.constraint != nullptr && sampling.forced_token_id < 0 && state.constraint->FillBitmask(bitmask)) {
+      sampling.bitmask = bitmask;
+    }
     result.has_logprobs = params.logprobs.has_value();
     result.token_id = sampler.Sample(sampling, result.has_logprobs ? &result.logprobs : nullptr, result.error);
   } catch (const std::bad_alloc&) {

@@ -54,7 +54,8 @@ class ModelRunner {
   kernels::AlignedBuffer hidden_;    // [max_num_batched_tokens, hidden_size]
   kernels::AlignedBuffer gathered_;  // [LogitsBuffer::MaxRows, hidden_size]
   std::vector<LogitsRow> logits_rows_;
-  std::vector<Sampler> samplers_;  // [num_threads]
+  std::vector<Sampler> samplers_;       // [num_threads]
+  std::vector<TokenBitmask> bitmasks_;  // [num_threads], scratch
   size_t model_scratch_bytes_ = 0;
 };
 

@@ -8,6 +8,7 @@
 
 #include "engine/reasoning/thinking_tracker.h"
 #include "engine/request/engine_core_request.h"
+#include "engine/structured_output/output_constraint.h"
 
 namespace vllm {
 
@@ -19,8 +20,15 @@ struct CachedRequestState {
   // Number of prompt positions whose logprobs were returned. If the prompt is computed again after the first token was
   // sampled, they are not returned again.
   int64_t num_prompt_logprobs = 0;
-  // Has received the output tokens in token_ids. Null if the request has no thinking_token_budget.
+  // Both have received the output tokens in token_ids. Null if the request has no thinking_token_budget, or no grammar.
   std::unique_ptr<ThinkingTracker> thinking;
+  std::unique_ptr<OutputConstraint> constraint;
+
+  // Passes a token of the output to both.
+  void FeedOutput(int32_t token_id) const {
+    if (thinking != nullptr) thinking->Feed(token_id);
+    if (constraint != nullptr) constraint->Feed(token_id);
+  }
 
   int64_t num_prompt_tokens() const { return static_cast<int64_t>(request->prompt_token_ids.size()); }
 };

@@ -47,6 +47,33 @@ TEST(SamplerTest, GreedyReturnsTheFirstOfEqualMaxima) {
   EXPECT_EQ(SampleOne(wide, Greedy()), 130);
 }
 
+TEST(SamplerTest, OnlyTokensOfTheBitmaskAreSampled) {
+  Sampler sampler(40);
+  std::vector<float> logits(40, 1.0f);
+  logits[0] = logits[32] = 50.0f;
+  const std::vector<uint32_t> bitmask = {1u << 31, 1u << 1 | 1u << 7};
+  SamplingParams params;
+  params.logit_bias = {{0, 100.0f}};  // brings no token back
+  EXPECT_EQ(Support(sampler.Distribution({.logits = logits, .params = &params, .bitmask = bitmask})),
+            (std::set<int>{31, 33, 39}));
+  const std::vector<uint32_t> none = {0, 0};
+  EXPECT_EQ(Support(sampler.Distribution({.logits = logits, .params = &params, .bitmask = none})), std::set<int>());
+}
+
+TEST(SamplerTest, LogprobsAreThoseWithoutTheBitmask) {
+  SamplingParams params = Greedy();
+  params.logprobs = 1;
+  const std::vector<uint32_t> bitmask = {2};
+  Logprobs masked, all;
+  std::string error;
+  std::vector<float> logits = {3.0f, 1.0f, 2.0f};
+  EXPECT_EQ(Sampler(3).Sample({.logits = logits, .params = &params, .bitmask = bitmask}, &masked, error), 1);
+  logits = {3.0f, 1.0f, 2.0f};
+  Sampler(3).AppendLogprobs(logits, 1, 1, all);
+  EXPECT_EQ(masked.token_ids, all.token_ids);
+  EXPECT_EQ(masked.logprobs, all.logprobs);
+}
+
 TEST(SamplerTest, TopKKeepsTokensTiedWithTheKthLargestLogit) {
   SamplingParams params;
   params.top_k = 2;

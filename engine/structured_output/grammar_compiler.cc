@@ -1,0 +1,37 @@
+#include "engine/structured_output/grammar_compiler.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "engine/config/errors.h"
+#include "engine/structured_output/json_schema_compiler.h"
+#include "tokenizer/token_bytes.h"
+#include "tokenizer/tokenizer.h"
+
+namespace vllm {
+
+std::shared_ptr<const CompiledGrammar> GrammarCompiler::Compile(const StructuredOutputsParams& params) {
+  const auto it =
+      std::find_if(grammars_.begin(), grammars_.end(), [&](const auto& entry) { return entry.first == params.json; });
+  if (it != grammars_.end()) {
+    grammars_.splice(grammars_.begin(), grammars_, it);
+    return it->second;
+  }
+  if (tokenizer_ == nullptr) throw RequestError("structured_outputs: needs a tokenizer (none is loaded)");
+  Grammar grammar = CompileJsonSchema(params.json);
+  if (trie_ == nullptr) {
+    std::optional<std::vector<std::string>> bytes = tokenizer::TokenBytes(*tokenizer_);
+    if (!bytes) {
+      throw RequestError(
+          "structured_outputs: not supported with this tokenizer, whose tokens are not pieces of text (" +
+          std::string(tokenizer_->Kind()) + ")");
+    }
+    trie_ = std::make_shared<const VocabTrie>(std::move(*bytes), vocab_size_);
+  }
+  if (grammars_.size() == kMaxGrammars) grammars_.pop_back();
+  grammars_.emplace_front(params.json, std::make_shared<const CompiledGrammar>(std::move(grammar), trie_));
+  return grammars_.front().second;
+}
+
+}  // namespace vllm

@@ -1,0 +1,45 @@
+// GrammarMatcher: follows the tokens of one sequence through a grammar, and says which tokens may come next. Its state
+// is a function of the tokens. Owned by the rank's CachedRequestState; one thread at a time.
+//
+// CompiledGrammar: a grammar for one vocabulary, shared by all sequences that must match it. Any thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "engine/structured_output/grammar_automaton.h"
+
+namespace vllm {
+
+struct CompiledGrammar {
+  CompiledGrammar(Grammar grammar, std::shared_ptr<const VocabTrie> trie)
+      : automaton(std::move(grammar), std::move(trie)) {}
+  mutable GrammarAutomaton automaton;  // its states are a cache
+};
+
+class GrammarMatcher {
+ public:
+  // `stop_token_ids` end the sequence. They are allowed only where the grammar allows the end of the text.
+  GrammarMatcher(std::shared_ptr<const CompiledGrammar> grammar, std::span<const int32_t> stop_token_ids);
+
+  // Adds the next token. Returns false and changes nothing if the grammar does not allow it. Throws like
+  // GrammarAutomaton::Advance.
+  bool AcceptToken(int32_t token_id);
+  // Sets bit t % 32 of word t / 32 of `bitmask` if token t may come next, and clears the others. After a stop token,
+  // only stop tokens may come. Throws like GrammarAutomaton::Advance.
+  void FillBitmask(TokenBitmask& bitmask);
+  // Returns true if the tokens so far are a complete text.
+  bool MayEnd();
+  bool is_terminated() const { return is_terminated_; }
+
+ private:
+  bool IsStop(int32_t token_id) const;
+
+  std::shared_ptr<const CompiledGrammar> grammar_;
+  std::vector<int32_t> stop_token_ids_;
+  GrammarAutomaton::Position position_;
+  bool is_terminated_ = false;
+};
+
+}  // namespace vllm

@@ -1,0 +1,50 @@
+#include "engine/structured_output/output_constraint.h"
+
+#include <stdexcept>
+#include <vector>
+
+namespace vllm {
+namespace {
+
+std::vector<int32_t> StopIds(const SamplingParams& params) {
+  std::vector<int32_t> ids = params.stop_token_ids;
+  if (params.eos_token_id) ids.push_back(*params.eos_token_id);
+  return ids;
+}
+
+}  // namespace
+
+OutputConstraint::OutputConstraint(const EngineCoreRequest& request)
+    : matcher_(request.grammar, StopIds(request.sampling_params)) {
+  if (request.reasoning_format == nullptr) return;
+  start_id_ = request.reasoning_format->start_id;
+  thinking_.emplace(request.reasoning_format, request.prompt_token_ids);
+}
+
+int32_t OutputConstraint::ThoughtStart() const {
+  return thinking_ && thinking_->phase() == ReasoningPhase::kBefore && !thinking_->has_thought() ? start_id_ : -1;
+}
+
+bool OutputConstraint::Feed(int32_t token_id) {
+  const bool is_answer = !thinking_ || (!thinking_->is_thinking() && token_id != ThoughtStart());
+  try {
+    if (is_answer && !matcher_.AcceptToken(token_id)) return false;
+  } catch (const std::runtime_error& error) {
+    error_ = error.what();  // an exception here would end the engine, because the token is already sampled
+    return false;
+  }
+  if (thinking_) thinking_->Feed(token_id);
+  return true;
+}
+
+bool OutputConstraint::FillBitmask(TokenBitmask& bitmask) {
+  if (!error_.empty()) throw std::runtime_error(error_);
+  if (thinking_ && thinking_->is_thinking()) return false;
+  matcher_.FillBitmask(bitmask);
+  const int32_t start = ThoughtStart();
+  const auto word = static_cast<size_t>(start) / 32;
+  if (start >= 0 && word < bitmask.size()) bitmask[word] |= 1u << (start % 32);
+  return true;
+}
+
+}  // namespace vllm

@@ -1,0 +1,38 @@
+// OutputConstraint: which tokens may come next in one sequence whose answer must match a grammar. The model's thinking
+// is not constrained: the grammar begins with the first token of the answer. Its state is a function of the tokens, so
+// it does not depend on batching or preemption. Owned by the rank's CachedRequestState; one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "engine/reasoning/thinking_tracker.h"
+#include "engine/request/engine_core_request.h"
+#include "engine/structured_output/grammar_matcher.h"
+
+namespace vllm {
+
+class OutputConstraint {
+ public:
+  // REQUIRES: request.grammar is not null; the kind of its reasoning_format, if it has one, is kTokens.
+  explicit OutputConstraint(const EngineCoreRequest& request);
+
+  // Adds the next token of the output. Returns false if it is not allowed, or if the grammar is so ambiguous that the
+  // text exceeds a limit. In the second case, FillBitmask throws from then on.
+  bool Feed(int32_t token_id);
+  // Sets bit t % 32 of word t / 32 of `bitmask` if token t may come next, and clears the others. Returns false and
+  // leaves `bitmask` alone if any token may come. Throws std::runtime_error if the text exceeds a limit.
+  bool FillBitmask(TokenBitmask& bitmask);
+
+ private:
+  // The token that may start a thought here, or -1.
+  int32_t ThoughtStart() const;
+
+  GrammarMatcher matcher_;
+  int32_t start_id_ = -1;
+  std::optional<ThinkingTracker> thinking_;
+  std::string error_;  // of the matcher; empty: none
+};
+
+}  // namespace vllm

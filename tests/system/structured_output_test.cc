@@ -1,0 +1,222 @@
+// Tests structured_outputs in the whole engine, with app/guide_model: every complete output is a text of the schema,
+// the schedule does not change the tokens, and greedy outputs equal those of a reference that tries every token.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/config/errors.h"
+#include "engine/executor/make_executor.h"
+#include "engine/frontend/llm_engine.h"
+#include "engine/model_loader/hf/hf_config.h"
+#include "engine/reasoning/reasoning_format.h"
+#include "tests/structured_output/grammar_text.h"
+#include "tests/support/cancelling_executor.h"
+#include "tests/support/temp_directory.h"
+#include "tests/support/test_isa.h"
+#include "tests/support/thinking_model.h"
+#include "tests/system/run_requests.h"
+#include "tokenizer/token_bytes.h"
+
+namespace vllm {
+namespace {
+
+using testing_support::GrammarText;
+using testing_support::kEndThinkId;
+using testing_support::kThinkId;
+using testing_support::RunHow;
+using testing_support::RunRequests;
+using testing_support::TestRequest;
+using Ids = std::vector<int32_t>;
+
+const std::vector<std::string> kSchemas = {
+    R"({"type":"object","properties":{"name":{"type":"string","maxLength":8},"age":{"enum":[1,20,300]},"ok":{"type":"boolean"}},)"
+    R"("required":["name","ok"],"additionalProperties":false})",
+    R"({"type":"array","items":{"type":"string","minLength":1,"maxLength":3},"minItems":2,"maxItems":4})",
+    R"({"anyOf":[{"const":{"a":[null,"é\"😀"]}},{"type":"string","maxLength":20}]})",
+    R"({"$defs":{"tree":{"type":"array","items":{"$ref":"#/$defs/tree"},"maxItems":2}},"$ref":"#/$defs/tree"})",
+};
+
+VllmConfig Config(int64_t num_blocks = 0, int64_t max_num_batched_tokens = 2048, int64_t max_num_seqs = 128,
+                  int64_t ranks = 1) {
+  VllmConfig config;
+  config.model = LoadModelConfig(testing_support::GuideDirectory());
+  config.scheduler.max_num_batched_tokens = max_num_batched_tokens;
+  config.scheduler.max_num_seqs = max_num_seqs;
+  config.parallel.tensor_parallel_size = ranks;
+  config.cache.kv_cache_memory_bytes = int64_t{64} << 20;
+  if (num_blocks > 0) config.cache.num_blocks_override = num_blocks;
+  config.Finalize();
+  return testing_support::WithTestIsa(config);
+}
+
+class StructuredOutputTest : public testing::Test {
+ protected:
+  static SamplingParams Params(const std::string& schema, int64_t seed, double temperature = 2.0) {
+    SamplingParams params;
+    params.output_kind = RequestOutputKind::kFinalOnly;
+    params.temperature = temperature;
+    params.seed = static_cast<uint64_t>(seed);
+    params.max_tokens = 60;
+    if (!schema.empty()) params.structured_outputs = StructuredOutputsParams{schema};
+    return params;
+  }
+
+  // Requests with and without a schema, which stop at the end of the text.
+  static std::vector<TestRequest> Requests() {
+    std::vector<TestRequest> requests;
+    for (int i = 0; i < 30; ++i) {
+      const size_t kind = static_cast<size_t>(i) % (kSchemas.size() + 1);
+      SamplingParams params = Params(kind < kSchemas.size() ? kSchemas[kind] : "", i, i % 4 == 0 ? 0.0 : 2.0);
+      if (i % 5 == 1) params.logprobs = 1;
+      if (i % 7 == 2) params.n = 2;
+      requests.push_back({"request " + std::to_string(i),
+                          TextPrompt{"question " + std::to_string(i) + std::string(static_cast<size_t>(3 * i), 'x')},
+                          params});
+    }
+    return requests;
+  }
+
+  RequestOutput Run(const Prompt& prompt, const SamplingParams& params, const Ids& prior = {}) {
+    if (engine_ == nullptr) {
+      engine_ = std::make_unique<LLMEngine>(Config(), tokenizer_, MakeThreadClient(Config(), MakeExecutor));
+      engine_->SetReasoningFormat(format_);
+    }
+    RequestOptions options;
+    options.prior_output_token_ids = prior;
+    engine_->AddRequest("id", prompt, params, options);
+    RequestOutput last;
+    while (engine_->HasUnfinishedRequests()) {
+      for (const RequestOutput& output : engine_->Step()) last = output;
+    }
+    return last;
+  }
+
+  std::shared_ptr<const tokenizer::Tokenizer> tokenizer_ = tokenizer::LoadTokenizer(testing_support::GuideDirectory());
+  std::shared_ptr<const ReasoningFormat> format_;
+  std::unique_ptr<LLMEngine> engine_;
+};
+
+TEST_F(StructuredOutputTest, CompleteOutputsAreTextsOfTheSchema) {
+  size_t num_complete = 0;
+  for (size_t i = 0; i < 60; ++i) {
+    const std::string& schema = kSchemas[i % kSchemas.size()];
+    GrammarText grammar(schema);
+    const RequestOutput output = Run(TextPrompt{"Write JSON."}, Params(schema, static_cast<int64_t>(i)));
+    ASSERT_EQ(output.error, "");
+    if (output.outputs[0].finish_reason != FinishReason::kStop) continue;
+    ++num_complete;
+    EXPECT_TRUE(grammar.Accepts(output.outputs[0].text)) << output.outputs[0].text;
+  }
+  EXPECT_GT(num_complete, 40u);
+}
+
+TEST_F(StructuredOutputTest, GreedyOutputsEqualTryingEveryToken) {
+  const std::vector<std::string> bytes = *tokenizer::TokenBytes(*tokenizer_);
+  const int32_t eos = Config().model.eos_token_ids.at(0);
+  for (const std::string& schema : kSchemas) {
+    const Ids prompt = tokenizer_->Encode("What is a batch?", true);
+    const RequestOutput constrained = Run(prompt, Params(schema, 1, 0.0));
+    GrammarAutomaton automaton(CompileJsonSchema(schema),
+                               std::make_shared<const VocabTrie>(std::vector<std::string>(), 0));
+    Ids reference;
+    GrammarAutomaton::Position position;
+    while (reference.size() < 60 && (reference.empty() || reference.back() != eos)) {
+      SamplingParams params = Params("", 1, 0.0);
+      params.allowed_token_ids = Ids();
+      if (automaton.MayEnd(position)) params.allowed_token_ids->push_back(eos);
+      for (size_t id = 0; id < bytes.size(); ++id) {
+        GrammarAutomaton::Position next = position;
+        if (bytes[id].empty() || !automaton.Advance(next, bytes[id])) continue;
+        params.allowed_token_ids->push_back(static_cast<int32_t>(id));
+      }
+      params.max_tokens = static_cast<int64_t>(reference.size()) + 1;
+      const int32_t id = Run(prompt, params, reference).outputs.at(0).token_ids.at(0);
+      reference.push_back(id);
+      if (id != eos) automaton.Advance(position, bytes[static_cast<size_t>(id)]);
+    }
+    EXPECT_EQ(constrained.outputs[0].token_ids, reference) << schema;
+  }
+}
+
+TEST_F(StructuredOutputTest, TokensDoNotDependOnTheSchedule) {
+  const std::vector<TestRequest> requests = Requests();
+  const auto base = RunRequests(Config(0, 2048, 1), tokenizer_, requests, {.one_at_a_time = true});
+  const auto expect_same = [&](const VllmConfig& config, bool preempts = false) {
+    const auto result = RunRequests(config, tokenizer_, requests);
+    EXPECT_EQ(result.outputs, base.outputs);
+    EXPECT_TRUE(!preempts || result.stats.num_preemptions > 0);
+  };
+  expect_same(Config());
+  expect_same(Config(0, 16));
+  expect_same(Config(0, 37, 3));
+  expect_same(Config(20), /*preempts=*/true);
+  // Every third step is cancelled and rolled back.
+  const RunHow cancels = {.in_process = true,
+                          .factory = testing_support::CancellingExecutor::Factory(
+                              [](int64_t attempt) { return attempt % 3 == 1 ? attempt % 7 : -1; })};
+  EXPECT_EQ(RunRequests(Config(), tokenizer_, requests, cancels).outputs, base.outputs);
+}
+
+TEST_F(StructuredOutputTest, RanksAgree) {
+  const std::vector<TestRequest> requests = Requests();
+  const auto run = [&](int64_t max_num_seqs) {
+    return RunRequests(Config(0, 2048, max_num_seqs, 2), tokenizer_, requests).outputs;
+  };
+  EXPECT_EQ(run(1), run(128));
+}
+
+TEST_F(StructuredOutputTest, ContinuingAfterEveryTokenGivesTheRest) {
+  const Ids prompt = tokenizer_->Encode("What is a batch?", true);
+  const SamplingParams params = Params(kSchemas[0], 4);
+  const Ids whole = Run(prompt, params).outputs.at(0).token_ids;
+  ASSERT_GT(whole.size(), 8u);
+  for (size_t k = 1; k < whole.size(); ++k) {
+    const auto middle = whole.begin() + static_cast<std::ptrdiff_t>(k);
+    EXPECT_EQ(Run(prompt, params, Ids(whole.begin(), middle)).outputs.at(0).token_ids, Ids(middle, whole.end())) << k;
+  }
+}
+
+TEST_F(StructuredOutputTest, AThoughtComesBeforeTheConstrainedAnswer) {
+  tokenizer_ = testing_support::ThinkingTokenizer();
+  format_ = DetectReasoningFormat("", tokenizer_);
+  Ids prompt = tokenizer_->Encode("<s><|user|>What?</s><|assistant|>\n<think>", false);
+  ASSERT_EQ(prompt.back(), kThinkId);
+  SamplingParams params = Params(kSchemas[1], 9);
+  params.thinking_token_budget = 10;
+  params.logit_bias = {{kEndThinkId, -100.0f}};
+  const RequestOutput constrained = Run(prompt, params);
+  const Ids& ids = constrained.outputs.at(0).token_ids;
+  ASSERT_GT(ids.size(), 12u);
+  EXPECT_EQ(ids[10], kEndThinkId);
+  // The thought is that of a request without a schema.
+  params.structured_outputs.reset();
+  const Ids free = Run(prompt, params).outputs.at(0).token_ids;
+  EXPECT_EQ(Ids(ids.begin(), ids.begin() + 11), Ids(free.begin(), free.begin() + 11));
+  Ids answer(ids.begin() + 11, ids.end());
+  EXPECT_TRUE(GrammarText(kSchemas[1]).Accepts(tokenizer_->Decode(answer, true))) << tokenizer_->Decode(answer, true);
+}
+
+TEST_F(StructuredOutputTest, ImpossibleRequestsAreRejected) {
+  const auto error_of = [&](const SamplingParams& params, const Ids& prior = {}) {
+    return MessageOf<RequestError>([&] { Run(Ids{1, 2}, params, prior); });
+  };
+  EXPECT_EQ(error_of(Params(R"({"format":"date"})", 1)), "JSON schema: #/format: this keyword is not supported");
+  SamplingParams params = Params(kSchemas[1], 1);
+  params.ignore_eos = true;
+  EXPECT_EQ(error_of(params), "structured_outputs: not possible with ignore_eos");
+  params = Params(kSchemas[1], 1);
+  params.min_tokens = 2;
+  EXPECT_EQ(error_of(params), "structured_outputs: not possible with min_tokens");
+  EXPECT_EQ(error_of(Params(kSchemas[1], 1), tokenizer_->Encode("x", false)),
+            "prior_output_token_ids: structured_outputs does not allow these tokens");
+  // A later constraint of the request may exclude all tokens of the schema. Only this request fails.
+  params = Params(kSchemas[1], 1);
+  params.allowed_token_ids = tokenizer_->Encode("x", false);
+  EXPECT_EQ(Run(Ids{1, 2}, params).error, "no token remains to sample: all logits are -inf");
+}
+
+}  // namespace
+}  // namespace vllm
