@@ -41,6 +41,7 @@ std::string ParamsJson(const std::vector<SamplingValue>& values, const SamplingP
   for (const SamplingValue& value : values) {
     nlohmann::ordered_json parsed = nlohmann::ordered_json::parse(value.value);
     if (value.name == "generation-config" || parsed.is_null() || (parsed.is_array() && parsed.empty())) continue;
+    if (value.name == "schema" || value.name == "json-schema") continue;  // part of structured_outputs
     std::string name = value.name;
     std::replace(name.begin(), name.end(), '-', '_');
     if (name == "logit_bias") {
@@ -49,6 +50,9 @@ std::string ParamsJson(const std::vector<SamplingValue>& values, const SamplingP
     }
     // vLLM's name of the parameter, which the flag abbreviates.
     json[name == "thinking_budget" ? "thinking_token_budget" : name] = std::move(parsed);
+  }
+  if (params.structured_outputs) {
+    json["structured_outputs"]["json"] = nlohmann::ordered_json::parse(params.structured_outputs->json);
   }
   json["seed"] = params.seed.value_or(0);
   if (params.max_tokens) json["max_tokens"] = *params.max_tokens;

@@ -108,6 +108,11 @@ constexpr Flag kFlags[] = {
      "suppress EOS and stop tokens, and ignore stop strings, until N tokens are generated"},
     {"thinking-budget", 0, kInteger, "N", "", "", kSampling, kGenerate, false, true,
      "end the model's thinking after N tokens; -1: no limit"},
+    {"schema", 0, kText, "FIELDS", "", "", kSampling, kGenerate, false, true,
+     "answer with a JSON object of exactly these fields, such as 'name, age int, tags str[]'; types: str, int, float, "
+     "bool; off: no schema"},
+    {"json-schema", 0, kText, "FILE|JSON", "", "", kSampling, kGenerate, false, true,
+     "answer with JSON that this JSON Schema allows; off: no schema"},
     {"n", 0, kInteger, "N", "", "1", kSampling, kEngines & ~Bits(kChat), false, true,
      "number of answers per prompt, 1 to 128"},
     {"logprobs", 0, kInteger, "K", "", "", kSampling, kGenerate & ~Bits(kChat), false, true,

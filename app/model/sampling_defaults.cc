@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/model/schema_setting.h"
 #include "app/output/json_text.h"
 
 namespace vllm::app {
@@ -125,6 +126,11 @@ SamplingDefaults MakeSamplingDefaults(const Settings& settings, const Generation
   params.max_tokens = resolver.OptionalInteger("max-tokens", model.max_new_tokens);
   params.min_tokens = resolver.FromFlag("min-tokens", settings.Integer("min-tokens").value_or(0));
   params.thinking_token_budget = resolver.OptionalInteger("thinking-budget");
+  for (const std::string_view name : {"schema", "json-schema"}) {
+    const std::optional<std::string> schema = settings.Text(name);
+    resolver.FromFlag(name, schema ? Json(*schema) : Json());
+  }
+  params.structured_outputs = ReadSchema(settings);
   params.n = resolver.FromFlag("n", settings.Integer("n").value_or(1));
   params.logprobs = resolver.OptionalInteger("logprobs");
   params.prompt_logprobs = resolver.OptionalInteger("prompt-logprobs");

@@ -32,9 +32,9 @@ bool IsPresetFlag(const Flag& flag) {
     if (IsPresetFlag(flag)) known.emplace_back(flag.name);
   }
   const std::string near = NearestName(key, known);
-  throw ConfigError(
-      where + ": unknown key" + (near.empty() ? "" : "; did you mean " + near + "?"),
-      "a preset has description, system, prompt, model, tools, the names of sampling flags, and [variables]");
+  throw ConfigError(where + ": unknown key" + (near.empty() ? "" : "; did you mean " + near + "?"),
+                    "a preset has description, system, prompt, model, tools, the names of sampling flags such as "
+                    "schema, and [variables]");
 }
 
 // Parses a text that may use variables.

@@ -99,10 +99,11 @@ TEST_F(PresetTest, ErrorsNameTheFileTheLineAndTheColumn) {
 }
 
 TEST_F(PresetTest, OnlySettingsOfRequestsAndTheModelAreKeys) {
-  for (const char* key : {"threads-per-rank", "output", "preset", "context-shift", "json", "schema"}) {
+  for (const char* key : {"threads-per-rank", "output", "preset", "context-shift", "json"}) {
     EXPECT_NE(ParseError(std::string(key) + " = 1").find(": unknown key"), std::string::npos) << key;
   }
-  EXPECT_EQ(ParsePreset("p", "model = 'm'\ntop_p = 0.5\nstop = ['a', 'b']\n", "f").settings.size(), 3u);
+  EXPECT_EQ(ParsePreset("p", "model = 'm'\ntop_p = 0.5\nstop = ['a', 'b']\nschema = 'a int'\n", "f").settings.size(),
+            4u);
 }
 
 TEST_F(PresetTest, ANameCannotLeadOutOfTheDirectory) {

@@ -71,6 +71,40 @@ TEST_F(RowParserTest, SamplingFieldsHaveVllmsNames) {
   EXPECT_FALSE(params.skip_special_tokens);
 }
 
+TEST_F(RowParserTest, StructuredOutputsHaveVllmsAndOpenAisNames) {
+  const auto schema_of = [&](const std::string& field) {
+    return Parse(R"({"prompt":"a",)" + field + "}").params.structured_outputs.value_or(StructuredOutputsParams{}).json;
+  };
+  EXPECT_EQ(schema_of(R"("structured_outputs":{"json":{"type":"null"}})"), R"({"type":"null"})");
+  EXPECT_EQ(schema_of(R"("structured_outputs":{"json":"{}","regex":null})"), "{}");
+  EXPECT_EQ(schema_of(R"("structured_outputs":{"json_object":true})"), R"({"type":"object"})");
+  defaults_.params.structured_outputs = StructuredOutputsParams{"true"};
+  EXPECT_EQ(schema_of(R"("structured_outputs":null)"), "true");
+  const auto openai = [&](const std::string& format) {
+    defaults_.params.structured_outputs.reset();
+    return Parse(R"({"custom_id":"1","method":"POST","url":"/v1/chat/completions","body":{"messages":[{"role":"user",)"
+                 R"("content":"a"}],"response_format":)" +
+                 format + "}}")
+        .params.structured_outputs.value_or(StructuredOutputsParams{"none"})
+        .json;
+  };
+  EXPECT_EQ(openai(R"({"type":"json_schema","json_schema":{"name":"n","strict":true,"schema":{"type":"null"}}})"),
+            R"({"type":"null"})");
+  EXPECT_EQ(openai(R"({"type":"json_object"})"), R"({"type":"object"})");
+  EXPECT_EQ(openai(R"({"type":"text"})"), "none");
+}
+
+TEST_F(RowParserTest, AConstraintThatIsNotSupportedIsAnErrorOfTheRow) {
+  const auto error_of = [&](const std::string& field) {
+    return ErrorOf(R"({"prompt":"a","structured_outputs":)" + field + "}");
+  };
+  EXPECT_EQ(error_of(R"({"regex":"a+"})"), "invalid_row: structured_outputs.regex: not supported");
+  EXPECT_EQ(error_of(R"({"json":{},"json_object":true})"),
+            "invalid_row: structured_outputs: must have only one constraint");
+  EXPECT_EQ(error_of("{}"), "invalid_row: structured_outputs: must have a constraint");
+  EXPECT_EQ(error_of(R"({"json":1})"), "invalid_row: structured_outputs.json: must be a JSON Schema (1)");
+}
+
 TEST_F(RowParserTest, NullLeavesTheDefault) {
   defaults_.params.max_tokens = 5;
   EXPECT_EQ(Parse(R"({"prompt":"a","max_tokens":null,"seed":null,"stop":null})").params.max_tokens, 5);

@@ -69,6 +69,19 @@ TEST_F(PresetsProgramTest, RunWithAPresetEqualsRunWithItsPromptSystemMessageAndS
             Outputs({"--system", "You are a guide.", "-t", "0", "--seed", "7", "Q: What is vllmcli?"}));
 }
 
+TEST_F(PresetsProgramTest, TheSchemaOfAPresetEqualsItsFlag) {
+  Preset("p", "schema = 'a bool, b bool'\nseed = 3\n");
+  const Json expected = Outputs({"--schema", "a bool, b bool", "--seed", "3", "-n", "20", "What is vllmcli?"});
+  const Json answer = Json::parse(expected[0]["text"].get<std::string>(), nullptr, false);
+  EXPECT_TRUE(answer.is_object() && answer.size() == 2 && answer["a"].is_boolean() && answer["b"].is_boolean())
+      << expected;
+  EXPECT_EQ(Outputs({"--preset", "p", "-n", "20", "What is vllmcli?"}), expected);
+  // A flag overrides the preset.
+  EXPECT_EQ(Outputs({"--preset", "p", "--json-schema", R"({"const":1})", "x"})[0]["text"], "1");
+  EXPECT_EQ(Outputs({"--preset", "p", "--schema", "", "What is vllmcli?"}),
+            Outputs({"--seed", "3", "What is vllmcli?"}));
+}
+
 TEST_F(PresetsProgramTest, APresetWithoutSettingsAndPromptChangesNothing) {
   Preset("empty", "description = 'nothing'\n");
   EXPECT_EQ(Outputs({"--preset", "empty", "What is vllmcli?"}), Outputs({"What is vllmcli?"}));

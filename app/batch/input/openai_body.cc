@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -65,7 +66,7 @@ bool SetOpenAiField(const std::string& name, const Json& value, const Json& body
     return true;
   }
   if (name == "response_format") {
-    CheckSupported(name, value.is_null() || (value.is_object() && value.value("type", Json()) == "text"));
+    if (auto format = ResponseFormatField(value)) row.params.structured_outputs = std::move(*format);
     return true;
   }
   if (name == "tool_choice") {

@@ -64,6 +64,7 @@ std::vector<int32_t> PromptIds(const std::string& name, const Json& value) {
                                     "bad_words",
                                     "allowed_token_ids",
                                     "logit_bias",
+                                    "structured_outputs",
                                     "seed",
                                     "custom_id",
                                     "priority",

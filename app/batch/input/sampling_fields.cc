@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/batch/input/batch_row.h"
+#include "app/output/json_text.h"
 
 namespace vllm::app {
 namespace {
@@ -53,7 +54,48 @@ std::vector<std::pair<int32_t, float>> BiasField(const std::string& name, const 
   return biases;
 }
 
+constexpr char kAnyObject[] = R"({"type":"object"})";
+
+// A schema is an object, true, false, or the text of one.
+std::string SchemaField(const std::string& name, const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_object() && !value.is_boolean()) Fail(name, "must be a JSON Schema", value);
+  return DumpJson(value);
+}
+
 }  // namespace
+
+StructuredOutputsParams StructuredOutputsField(const std::string& name, const Json& value) {
+  if (!value.is_object()) Fail(name, "must be an object", value);
+  std::optional<StructuredOutputsParams> params;
+  for (const auto& [key, constraint] : value.items()) {
+    if (constraint.is_null()) continue;
+    const std::string field = name + "." + key.substr(0, 64);
+    if (key != "json" && key != "json_object") throw RowError("invalid_row", field + ": not supported");
+    if (params) throw RowError("invalid_row", name + ": must have only one constraint");
+    if (key == "json") {
+      params = StructuredOutputsParams{SchemaField(field, constraint)};
+    } else {
+      if (constraint != true) Fail(field, "must be true", constraint);
+      params = StructuredOutputsParams{kAnyObject};
+    }
+  }
+  if (!params) throw RowError("invalid_row", name + ": must have a constraint");
+  return *params;
+}
+
+std::optional<StructuredOutputsParams> ResponseFormatField(const Json& value) {
+  const std::string name = "response_format";
+  if (value.is_null()) return std::nullopt;
+  if (!value.is_object()) Fail(name, "must be an object", value);
+  const std::string type = TextField(name + ".type", value.value("type", Json()));
+  if (type == "text") return std::nullopt;
+  if (type == "json_object") return StructuredOutputsParams{kAnyObject};
+  if (type != "json_schema") Fail(name + ".type", "must be text, json_object or json_schema", Json(type));
+  const Json format = value.value("json_schema", Json());
+  if (!format.is_object()) Fail(name + ".json_schema", "must be an object", format);
+  return StructuredOutputsParams{SchemaField(name + ".json_schema.schema", format.value("schema", Json()))};
+}
 
 int64_t IntegerField(const std::string& name, const Json& value) {
   if (value.is_number_unsigned()) {
@@ -137,6 +179,10 @@ bool SetSamplingField(const std::string& name, const Json& value, SamplingParams
   }
   if (name == "stop") {
     if (!value.is_null()) params.stop = TextsField(name, value);
+    return true;
+  }
+  if (name == "structured_outputs") {
+    if (!value.is_null()) params.structured_outputs = StructuredOutputsField(name, value);
     return true;
   }
   if (name == "bad_words") {

@@ -1,6 +1,7 @@
 // Reads sampling parameters, under vLLM's names, from the JSON fields of a batch row. Pure functions; any thread.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include <nlohmann/json_fwd.hpp>
@@ -12,6 +13,11 @@ namespace vllm::app {
 // Sets the parameter called `name`. Returns false if there is no such parameter. null keeps the default. Throws
 // RowError `<field>: <why> (<value>)` if the value has the wrong type or does not fit in the parameter's type.
 bool SetSamplingField(const std::string& name, const nlohmann::ordered_json& value, SamplingParams& params);
+
+// Reads vLLM's structured_outputs, of which json and json_object are supported. `name` is for errors.
+StructuredOutputsParams StructuredOutputsField(const std::string& name, const nlohmann::ordered_json& value);
+// Reads OpenAI's response_format: a type of text, json_object or json_schema. Throws RowError.
+std::optional<StructuredOutputsParams> ResponseFormatField(const nlohmann::ordered_json& value);
 
 // Convert a JSON value to the return type. Throw the same RowError if its type does not match. IntegerField also
 // accepts floats without a fraction, such as 2.0.

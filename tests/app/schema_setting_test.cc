@@ -1,0 +1,72 @@
+// Tests --schema and --json-schema.
+#include "app/model/schema_setting.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/config/errors.h"
+#include "tests/support/temp_directory.h"
+
+namespace vllm::app {
+namespace {
+
+Settings Flags(const std::vector<std::pair<std::string, std::string>>& flags,
+               SettingSource source = SettingSource::kCommandLine) {
+  Settings settings;
+  for (const auto& [name, value] : flags) settings.Set(*FindFlag(name), {value}, source, "--" + name);
+  return settings;
+}
+
+std::string SchemaOf(const Settings& settings) {
+  return ReadSchema(settings).value_or(StructuredOutputsParams{"none"}).json;
+}
+
+std::string ErrorOf(const Settings& settings) {
+  return MessageOf<ConfigError>([&] { ReadSchema(settings); });
+}
+
+TEST(SchemaSettingTest, FieldsBecomeAnObjectWithTheseMembers) {
+  EXPECT_EQ(SchemaOfFields("name, age int,, tags str[] : a list "),
+            R"({"type":"object","properties":{"name":{"type":"string"},"age":{"type":"integer"},)"
+            R"("tags":{"type":"array","items":{"type":"string"},"description":"a list"}},)"
+            R"("required":["name","age","tags"],"additionalProperties":false})");
+  EXPECT_EQ(SchemaOfFields("a float: x, y\nb bool"),
+            R"({"type":"object","properties":{"a":{"type":"number","description":"x, y"},"b":{"type":"boolean"}},)"
+            R"("required":["a","b"],"additionalProperties":false})");
+}
+
+TEST(SchemaSettingTest, DamagedFieldsAreNamed) {
+  const auto error_of = [](const char* fields) { return MessageOf<ConfigError>([&] { SchemaOfFields(fields); }); };
+  EXPECT_EQ(error_of("a text"), "--schema: a: unknown type text");
+  EXPECT_EQ(error_of("a, a int"), "--schema: two fields have the same name (a)");
+  EXPECT_EQ(error_of(": x"), "--schema: a field has no name (: x)");
+  EXPECT_EQ(error_of(" , "), "--schema: names no field");
+}
+
+TEST(SchemaSettingTest, AJsonSchemaIsTextOrAFile) {
+  const TempDirectory temp;
+  const std::string path = temp.Write("schema.json", R"({"type":"null"})");
+  EXPECT_EQ(SchemaOf(Flags({{"json-schema", path}})), R"({"type":"null"})");
+  EXPECT_EQ(SchemaOf(Flags({{"json-schema", R"( {"type":"null"})"}})), R"( {"type":"null"})");
+  EXPECT_EQ(SchemaOf(Flags({{"schema", R"({"type":"null"})"}})), R"({"type":"null"})");
+  EXPECT_EQ(SchemaOf(Flags({})), "none");
+  EXPECT_EQ(SchemaOf(Flags({{"schema", " "}})), "none");
+  EXPECT_EQ(SchemaOf(Flags({{"json-schema", "off"}})), "none");
+}
+
+TEST(SchemaSettingTest, TheSourceOfHigherPrecedenceCounts) {
+  EXPECT_EQ(ErrorOf(Flags({{"schema", "a"}, {"json-schema", "{}"}})),
+            "--schema and --json-schema: set only one of them");
+  Settings settings = Flags({{"schema", "a"}}, SettingSource::kPreset);
+  settings.Set(*FindFlag("json-schema"), {"{}"}, SettingSource::kCommandLine, "--json-schema");
+  EXPECT_EQ(SchemaOf(settings), "{}");
+  settings.Set(*FindFlag("schema"), {""}, SettingSource::kChat, "/set schema");
+  EXPECT_EQ(SchemaOf(settings), "none");
+}
+
+TEST(SchemaSettingTest, ErrorsOfTheSchemaAreFoundBeforeTheModelIsLoaded) {
+  EXPECT_EQ(ErrorOf(Flags({{"json-schema", R"({"items":{"pattern":"x"}})"}})),
+            "--json-schema: JSON schema: #/items/pattern: this keyword is not supported");
+}
+
+}  // namespace
+}  // namespace vllm::app

@@ -1,0 +1,78 @@
+// Runs --schema and --json-schema: in run, chat and batch, and in stored conversations.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/program/program.h"
+#include "tests/support/temp_directory.h"
+
+namespace vllm::app {
+namespace {
+
+using Json = nlohmann::json;
+using Flags = std::vector<std::string>;
+
+class SchemaProgramTest : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_NE(model_ = GuideModel(), ""); }
+  ProgramResult Run(const Flags& flags, const std::string& input = "") const {
+    ProgramOptions options = Input(input);
+    options.environment = {{"XDG_CONFIG_HOME", temp_.path()}, {"XDG_DATA_HOME", temp_.path()}};
+    return RunProgram(flags, options);
+  }
+  TempDirectory temp_;
+  std::string model_;
+};
+
+TEST_F(SchemaProgramTest, RunPrintsAnObjectWithTheFields) {
+  const ProgramResult result =
+      Run({"run", "-m", model_, "--seed", "1", "--schema", "yes bool, no bool", "-n", "200", "Answer."});
+  EXPECT_EQ(result.status, 0) << result.err;
+  const Json answer = Json::parse(result.out, nullptr, false);
+  ASSERT_TRUE(answer.is_object()) << result.out;
+  EXPECT_TRUE(answer["yes"].is_boolean());
+  EXPECT_TRUE(answer["no"].is_boolean());
+  EXPECT_EQ(answer.size(), 2u);
+}
+
+TEST_F(SchemaProgramTest, ARejectedSchemaIsAUsageErrorThatNamesTheKeyword) {
+  const ProgramResult result = Run({"run", "-m", model_, "--json-schema", R"({"not":{}})", "x"});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_EQ(result.err, "vllmcli: --json-schema: JSON schema: #/not: this keyword is not supported\n");
+}
+
+TEST_F(SchemaProgramTest, RowsOfABatchMayHaveTheirOwnSchemas) {
+  const std::string rows = R"({"prompt":"a"}
+{"prompt":"b","structured_outputs":{"json":{"const":[1]}}}
+{"custom_id":"c","method":"POST","url":"/v1/chat/completions","body":{"messages":[{"role":"user","content":"c"}],"response_format":{"type":"json_schema","json_schema":{"schema":{"const":"c"}}}}}
+{"prompt":"d","structured_outputs":{"json":{"not":{}}}}
+)";
+  const ProgramResult result = Run(
+      {"batch", "-m", model_, "--json-schema", R"({"const":null})", "--ordered", "--input-format", "jsonl", "-"}, rows);
+  EXPECT_EQ(result.status, 1);
+  std::vector<Json> records;
+  for (size_t begin = 0; begin < result.out.size();) {
+    const size_t end = result.out.find('\n', begin);
+    records.push_back(Json::parse(result.out.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  ASSERT_EQ(records.size(), 4u) << result.err;
+  EXPECT_EQ(records[0]["outputs"][0]["text"], "null");
+  EXPECT_EQ(records[1]["outputs"][0]["text"], "[1]");
+  EXPECT_EQ(records[2]["response"]["body"]["choices"][0]["message"]["content"], "\"c\"");
+  EXPECT_EQ(records[3]["error"]["message"], "JSON schema: #/not: this keyword is not supported");
+}
+
+TEST_F(SchemaProgramTest, AChatStoresTheSchemaOfAnAnswerAndContinuesWithIt) {
+  const std::string schema = R"({"const":["one","two","three"]})";
+  const ProgramResult chat =
+      Run({"chat", "-m", model_}, "/set json-schema " + schema + "\n/set max-tokens 4\ngo\n/set max-tokens 60\n" +
+                                      "/set json-schema off\n/continue\n");
+  EXPECT_EQ(chat.status, 0) << chat.err;
+  const Json shown = Json::parse(Run({"chats", "show", "1", "--json"}).out);
+  const Json& answer = shown["messages"].back();
+  EXPECT_EQ(answer["text"], R"(["one","two","three"])") << chat.out << chat.err;
+}
+
+}  // namespace
+}  // namespace vllm::app
