@@ -10,13 +10,12 @@
 #include "engine/config/errors.h"
 #include "engine/executor/make_executor.h"
 #include "engine/frontend/llm_engine.h"
-#include "engine/model_loader/hf/hf_config.h"
 #include "engine/reasoning/reasoning_format.h"
 #include "tests/structured_output/grammar_text.h"
 #include "tests/support/cancelling_executor.h"
 #include "tests/support/temp_directory.h"
-#include "tests/support/test_isa.h"
 #include "tests/support/thinking_model.h"
+#include "tests/system/guide_config.h"
 #include "tests/system/run_requests.h"
 #include "tokenizer/token_bytes.h"
 
@@ -24,6 +23,7 @@ namespace vllm {
 namespace {
 
 using testing_support::GrammarText;
+using testing_support::GuideConfig;
 using testing_support::kEndThinkId;
 using testing_support::kThinkId;
 using testing_support::RunHow;
@@ -38,19 +38,6 @@ const std::vector<std::string> kSchemas = {
     R"({"anyOf":[{"const":{"a":[null,"é\"😀"]}},{"type":"string","maxLength":20}]})",
     R"({"$defs":{"tree":{"type":"array","items":{"$ref":"#/$defs/tree"},"maxItems":2}},"$ref":"#/$defs/tree"})",
 };
-
-VllmConfig Config(int64_t num_blocks = 0, int64_t max_num_batched_tokens = 2048, int64_t max_num_seqs = 128,
-                  int64_t ranks = 1) {
-  VllmConfig config;
-  config.model = LoadModelConfig(testing_support::GuideDirectory());
-  config.scheduler.max_num_batched_tokens = max_num_batched_tokens;
-  config.scheduler.max_num_seqs = max_num_seqs;
-  config.parallel.tensor_parallel_size = ranks;
-  config.cache.kv_cache_memory_bytes = int64_t{64} << 20;
-  if (num_blocks > 0) config.cache.num_blocks_override = num_blocks;
-  config.Finalize();
-  return testing_support::WithTestIsa(config);
-}
 
 class StructuredOutputTest : public testing::Test {
  protected:
@@ -81,7 +68,7 @@ class StructuredOutputTest : public testing::Test {
 
   RequestOutput Run(const Prompt& prompt, const SamplingParams& params, const Ids& prior = {}) {
     if (engine_ == nullptr) {
-      engine_ = std::make_unique<LLMEngine>(Config(), tokenizer_, MakeThreadClient(Config(), MakeExecutor));
+      engine_ = std::make_unique<LLMEngine>(GuideConfig(), tokenizer_, MakeThreadClient(GuideConfig(), MakeExecutor));
       engine_->SetReasoningFormat(format_);
     }
     RequestOptions options;
@@ -115,7 +102,7 @@ TEST_F(StructuredOutputTest, CompleteOutputsAreTextsOfTheSchema) {
 
 TEST_F(StructuredOutputTest, GreedyOutputsEqualTryingEveryToken) {
   const std::vector<std::string> bytes = *tokenizer::TokenBytes(*tokenizer_);
-  const int32_t eos = Config().model.eos_token_ids.at(0);
+  const int32_t eos = GuideConfig().model.eos_token_ids.at(0);
   for (const std::string& schema : kSchemas) {
     const Ids prompt = tokenizer_->Encode("What is a batch?", true);
     const RequestOutput constrained = Run(prompt, Params(schema, 1, 0.0));
@@ -143,27 +130,27 @@ TEST_F(StructuredOutputTest, GreedyOutputsEqualTryingEveryToken) {
 
 TEST_F(StructuredOutputTest, TokensDoNotDependOnTheSchedule) {
   const std::vector<TestRequest> requests = Requests();
-  const auto base = RunRequests(Config(0, 2048, 1), tokenizer_, requests, {.one_at_a_time = true});
+  const auto base = RunRequests(GuideConfig(0, 2048, 1), tokenizer_, requests, {.one_at_a_time = true});
   const auto expect_same = [&](const VllmConfig& config, bool preempts = false) {
     const auto result = RunRequests(config, tokenizer_, requests);
     EXPECT_EQ(result.outputs, base.outputs);
     EXPECT_TRUE(!preempts || result.stats.num_preemptions > 0);
   };
-  expect_same(Config());
-  expect_same(Config(0, 16));
-  expect_same(Config(0, 37, 3));
-  expect_same(Config(20), /*preempts=*/true);
+  expect_same(GuideConfig());
+  expect_same(GuideConfig(0, 16));
+  expect_same(GuideConfig(0, 37, 3));
+  expect_same(GuideConfig(20), /*preempts=*/true);
   // Every third step is cancelled and rolled back.
   const RunHow cancels = {.in_process = true,
                           .factory = testing_support::CancellingExecutor::Factory(
                               [](int64_t attempt) { return attempt % 3 == 1 ? attempt % 7 : -1; })};
-  EXPECT_EQ(RunRequests(Config(), tokenizer_, requests, cancels).outputs, base.outputs);
+  EXPECT_EQ(RunRequests(GuideConfig(), tokenizer_, requests, cancels).outputs, base.outputs);
 }
 
 TEST_F(StructuredOutputTest, RanksAgree) {
   const std::vector<TestRequest> requests = Requests();
   const auto run = [&](int64_t max_num_seqs) {
-    return RunRequests(Config(0, 2048, max_num_seqs, 2), tokenizer_, requests).outputs;
+    return RunRequests(GuideConfig(0, 2048, max_num_seqs, 2), tokenizer_, requests).outputs;
   };
   EXPECT_EQ(run(1), run(128));
 }

@@ -10,17 +10,17 @@
 #include "engine/config/errors.h"
 #include "engine/executor/make_executor.h"
 #include "engine/frontend/llm_engine.h"
-#include "engine/model_loader/hf/hf_config.h"
 #include "engine/reasoning/reasoning_format.h"
 #include "tests/support/cancelling_executor.h"
 #include "tests/support/temp_directory.h"
-#include "tests/support/test_isa.h"
 #include "tests/support/thinking_model.h"
+#include "tests/system/guide_config.h"
 #include "tests/system/run_requests.h"
 
 namespace vllm {
 namespace {
 
+using testing_support::GuideConfig;
 using testing_support::kEndThinkId;
 using testing_support::kThinkId;
 using testing_support::RunHow;
@@ -29,25 +29,12 @@ using testing_support::TestRequest;
 
 using Ids = std::vector<int32_t>;
 
-VllmConfig Config(int64_t num_blocks = 0, int64_t max_num_batched_tokens = 2048, int64_t max_num_seqs = 128,
-                  int64_t ranks = 1) {
-  VllmConfig config;
-  config.model = LoadModelConfig(testing_support::GuideDirectory());
-  config.scheduler.max_num_batched_tokens = max_num_batched_tokens;
-  config.scheduler.max_num_seqs = max_num_seqs;
-  config.parallel.tensor_parallel_size = ranks;
-  config.cache.kv_cache_memory_bytes = int64_t{64} << 20;
-  if (num_blocks > 0) config.cache.num_blocks_override = num_blocks;
-  config.Finalize();
-  return testing_support::WithTestIsa(config);
-}
-
 class ThinkingBudgetTest : public testing::Test {
  protected:
   void SetUp() override {
     format_ = DetectReasoningFormat("", tokenizer_);
     ASSERT_NE(format_, nullptr);
-    engine_ = std::make_unique<LLMEngine>(Config(), tokenizer_, MakeThreadClient(Config(), MakeExecutor));
+    engine_ = std::make_unique<LLMEngine>(GuideConfig(), tokenizer_, MakeThreadClient(GuideConfig(), MakeExecutor));
     engine_->SetReasoningFormat(format_);
   }
 
@@ -126,7 +113,8 @@ TEST_F(ThinkingBudgetTest, BudgetThatIsNotReachedChangesNothing) {
       if (is_limited) params.thinking_token_budget = 30;
       const std::vector<TestRequest> requests = {{"thinks", Prompt("What is a batch?"), params},
                                                  {"answers", TextPrompt{"What is a batch?"}, params}};
-      results[is_limited ? 1 : 0] = RunRequests(Config(), tokenizer_, requests, {.reasoning_format = format_}).outputs;
+      results[is_limited ? 1 : 0] =
+          RunRequests(GuideConfig(), tokenizer_, requests, {.reasoning_format = format_}).outputs;
     }
     EXPECT_EQ(results[0], results[1]);
   }
@@ -144,22 +132,22 @@ TEST_F(ThinkingBudgetTest, TokensDoNotDependOnTheSchedule) {
     requests.push_back({"request " + std::to_string(i), prompt, params});
   }
   const auto base =
-      RunRequests(Config(0, 2048, 1), tokenizer_, requests, {.one_at_a_time = true, .reasoning_format = format_});
+      RunRequests(GuideConfig(0, 2048, 1), tokenizer_, requests, {.one_at_a_time = true, .reasoning_format = format_});
   const auto expect_same = [&](const VllmConfig& config, bool preempts = false) {
     const auto result = RunRequests(config, tokenizer_, requests, {.reasoning_format = format_});
     EXPECT_EQ(result.outputs, base.outputs);
     EXPECT_TRUE(!preempts || result.stats.num_preemptions > 0);
   };
-  expect_same(Config());
-  expect_same(Config(0, 16));
-  expect_same(Config(0, 37, 3));
-  expect_same(Config(20), /*preempts=*/true);
+  expect_same(GuideConfig());
+  expect_same(GuideConfig(0, 16));
+  expect_same(GuideConfig(0, 37, 3));
+  expect_same(GuideConfig(20), /*preempts=*/true);
   // Every third step is cancelled and rolled back.
   const RunHow cancels = {.in_process = true,
                           .factory = testing_support::CancellingExecutor::Factory(
                               [](int64_t attempt) { return attempt % 3 == 1 ? attempt % 7 : -1; }),
                           .reasoning_format = format_};
-  EXPECT_EQ(RunRequests(Config(), tokenizer_, requests, cancels).outputs, base.outputs);
+  EXPECT_EQ(RunRequests(GuideConfig(), tokenizer_, requests, cancels).outputs, base.outputs);
 }
 
 TEST_F(ThinkingBudgetTest, RanksAgree) {
@@ -170,7 +158,8 @@ TEST_F(ThinkingBudgetTest, RanksAgree) {
     requests.push_back({"request " + std::to_string(i), Prompt("question " + std::to_string(i)), params});
   }
   const auto run = [&](int64_t max_num_seqs) {
-    return RunRequests(Config(0, 2048, max_num_seqs, 2), tokenizer_, requests, {.reasoning_format = format_}).outputs;
+    return RunRequests(GuideConfig(0, 2048, max_num_seqs, 2), tokenizer_, requests, {.reasoning_format = format_})
+        .outputs;
   };
   EXPECT_EQ(run(1), run(128));
 }
