@@ -29,8 +29,10 @@ void GrammarAutomaton::Clear() {
   if (generates_text()) Close(start);  // state 0
 }
 
+// In Push and Intern, the vector grows first, so that a failing allocation leaves no index without an element.
 uint32_t GrammarAutomaton::Push(GrammarState to, uint32_t below) {
   const uint64_t key = uint64_t{to} << 32 | below;
+  if (stacks_.size() == stacks_.capacity()) stacks_.reserve(2 * stacks_.size());
   const auto [it, inserted] = stack_ids_.try_emplace(key, static_cast<uint32_t>(stacks_.size()));
   if (inserted) {
     if (stacks_.size() == kMaxStacks) {
@@ -85,6 +87,7 @@ int32_t GrammarAutomaton::Close(std::vector<Configuration>& pending) {
 int32_t GrammarAutomaton::Intern(std::vector<Configuration> configurations, bool may_end) {
   std::string key(reinterpret_cast<const char*>(configurations.data()), configurations.size() * sizeof(Configuration));
   key.push_back(may_end ? 1 : 0);
+  if (states_.size() == states_.capacity()) states_.reserve(std::max<size_t>(16, 2 * states_.size()));
   const auto [it, inserted] = state_ids_.try_emplace(std::move(key), static_cast<int32_t>(states_.size()));
   if (inserted) {
     if (states_.size() == kMaxStates) {
@@ -122,7 +125,8 @@ int32_t GrammarAutomaton::Step(int32_t state, uint8_t byte) {
 }
 
 int32_t GrammarAutomaton::StateAt(Position& position) {
-  if (states_.size() > max_states_ || stacks_.size() > kMaxStacks / 2) Clear();
+  // There is no state if an allocation failed in Clear.
+  if (states_.empty() || states_.size() > max_states_ || stacks_.size() > kMaxStacks / 2) Clear();
   if (position.generation != generation_) {
     int32_t state = 0;
     for (const char c : position.text) state = Step(state, static_cast<uint8_t>(c));

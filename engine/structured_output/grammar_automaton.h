@@ -43,6 +43,7 @@ class GrammarAutomaton {
     int32_t state = 0;
   };
 
+  // Throws std::runtime_error if the start of the text exceeds a limit.
   GrammarAutomaton(Grammar grammar, std::shared_ptr<const VocabTrie> trie);
 
   // Moves the position past `bytes`. Returns false and leaves it unchanged if the grammar does not allow them. Throws

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "engine/config/errors.h"
@@ -29,9 +31,15 @@ std::shared_ptr<const CompiledGrammar> GrammarCompiler::Compile(const Structured
     }
     trie_ = std::make_shared<const VocabTrie>(std::move(*bytes), vocab_size_);
   }
+  std::shared_ptr<const CompiledGrammar> compiled;
+  try {
+    compiled = std::make_shared<const CompiledGrammar>(std::move(grammar), trie_);
+  } catch (const std::runtime_error& error) {
+    throw RequestError(std::string("structured_outputs: ") + error.what());
+  }
   if (grammars_.size() == kMaxGrammars) grammars_.pop_back();
-  grammars_.emplace_front(params.json, std::make_shared<const CompiledGrammar>(std::move(grammar), trie_));
-  return grammars_.front().second;
+  grammars_.emplace_front(params.json, compiled);
+  return compiled;
 }
 
 }  // namespace vllm

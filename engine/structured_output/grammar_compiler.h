@@ -26,8 +26,8 @@ class GrammarCompiler {
   GrammarCompiler(const tokenizer::Tokenizer* tokenizer, int64_t vocab_size)
       : tokenizer_(tokenizer), vocab_size_(vocab_size) {}
 
-  // Throws RequestError if the schema is rejected (see CompileJsonSchema), if there is no tokenizer, or if its tokens
-  // do not stand for bytes.
+  // Throws RequestError if the schema is rejected (see CompileJsonSchema), if the start of its texts exceeds a limit of
+  // GrammarAutomaton, if there is no tokenizer, or if its tokens do not stand for bytes.
   std::shared_ptr<const CompiledGrammar> Compile(const StructuredOutputsParams& params);
 
  private:

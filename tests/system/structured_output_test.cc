@@ -199,6 +199,10 @@ TEST_F(StructuredOutputTest, ImpossibleRequestsAreRejected) {
   EXPECT_EQ(error_of(params), "structured_outputs: not possible with min_tokens");
   EXPECT_EQ(error_of(Params(kSchemas[1], 1), tokenizer_->Encode("x", false)),
             "prior_output_token_ids: structured_outputs does not allow these tokens");
+  std::string options;
+  for (int i = 0; i < 5000; ++i) options += std::string(i == 0 ? "" : ",") + "{\"const\":" + std::to_string(i) + "}";
+  EXPECT_EQ(error_of(Params("{\"anyOf\":[" + options + "]}", 1)),
+            "structured_outputs: the grammar is too ambiguous here (more than 4096 configurations)");
   // A later constraint of the request may exclude all tokens of the schema. Only this request fails.
   params = Params(kSchemas[1], 1);
   params.allowed_token_ids = tokenizer_->Encode("x", false);
