@@ -10,6 +10,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "engine/model_loader/gguf/file.h"
 #include "tokenizer/formats/regular_file.h"
 
 namespace vllm::app {
@@ -72,6 +73,35 @@ uint64_t ModelDigest(const ModelLocation& location, const PromptRenderer& render
     digest.Add(name);
     digest.Add(std::to_string(status.st_size));
     if (!IsWeights(name) && static_cast<size_t>(status.st_size) <= kMaxBytes) digest.Add(Beginning(path));
+  }
+  return digest.value();
+}
+
+uint64_t ModelContentDigest(const ModelLocation& location) {
+  Digest digest;
+  const auto add = [&](const std::string& path, const std::string& name) {
+    const tokenizer::RegularFile file = tokenizer::OpenRegularFile(path);
+    if (!file.ok()) return;
+    digest.Add(name);
+    digest.Add(std::to_string(file.status.st_size));
+    if (static_cast<size_t>(file.status.st_size) <= kMaxBytes) {
+      digest.Add(Beginning(path));
+      return;
+    }
+    constexpr off_t kStride = off_t{4} << 20;
+    std::string sample;
+    for (off_t offset = 0; offset < file.status.st_size; offset += kStride) {
+      sample.resize(offset == 0 ? size_t{1} << 20 : size_t{4} << 10);
+      const ssize_t count = pread(file.fd.get(), sample.data(), sample.size(), offset);
+      digest.Add(std::string_view(sample).substr(0, static_cast<size_t>(std::max<ssize_t>(count, 0))));
+    }
+  };
+  if (location.is_gguf()) {
+    for (const std::string& part : GgufFile::PartsOf(location.gguf_file)) add(part, "part");
+    return digest.value();
+  }
+  for (const std::string& name : tokenizer::NamesInDirectory(location.directory)) {
+    add(location.directory + "/" + name, name);
   }
   return digest.value();
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
 
 namespace vllm {
@@ -27,5 +28,22 @@ struct Hash128 {
 // Return the XXH3 hash of the bytes. It has no seed, so it is the same in every process and on every machine.
 uint64_t Hash64(std::string_view bytes);
 Hash128 HashBytes128(std::string_view bytes);
+
+// Computes Hash64 of bytes that come in pieces.
+class Hash64Stream {
+ public:
+  Hash64Stream();
+  ~Hash64Stream();
+  Hash64Stream(const Hash64Stream&) = delete;
+  Hash64Stream& operator=(const Hash64Stream&) = delete;
+
+  void Add(std::string_view bytes);
+  // Returns the hash of all bytes so far.
+  uint64_t value() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace vllm
