@@ -55,9 +55,20 @@ _vllmcli() {
     --wrap) return ;;
     --interval) return ;;
     --output|-o) compopt -o filenames; COMPREPLY=($(compgen -f -- "$current")); return ;;
+    --errors) compopt -o filenames; COMPREPLY=($(compgen -f -- "$current")); return ;;
+    --fsync) COMPREPLY=($(compgen -W 'row second end' -- "$current")); return ;;
     --input-format) COMPREPLY=($(compgen -W 'txt jsonl csv tsv' -- "$current")); return ;;
     --template) return ;;
-    --format) COMPREPLY=($(compgen -W 'jsonl text' -- "$current")); return ;;
+    --template-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$current")); return ;;
+    --system-template) return ;;
+    --id-column) return ;;
+    --carry-column) return ;;
+    --prompt) return ;;
+    --limit) return ;;
+    --sample) return ;;
+    --shard) return ;;
+    --format) COMPREPLY=($(compgen -W 'jsonl csv text' -- "$current")); return ;;
+    --progress) COMPREPLY=($(compgen -W 'auto plain none json' -- "$current")); return ;;
     --input-len) return ;;
     --prefix-len) return ;;
     --output-len) return ;;
@@ -114,7 +125,7 @@ _vllmcli() {
       fi ;;
     batch)
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --max-model-len --reasoning-parser --system --preset --param -p --chat-template --template-var --tools --think --apply-chat-template --no-apply-chat-template --now --max-tokens -n --generation-config --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --thinking-budget --schema --json-schema --n --logprobs --prompt-logprobs --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --save --no-save --ephemeral --stats --quiet --output -o --overwrite --input-format --template --format --ordered --chat --live --check --tensor-parallel-size --threads-per-rank --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --max-output-memory --linear-backend --publish --no-publish --isa --trace --color --config --help -h --help-all --version -V' -- "$current"))
+        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --max-model-len --reasoning-parser --system --preset --param -p --chat-template --template-var --tools --think --apply-chat-template --no-apply-chat-template --now --max-tokens -n --generation-config --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --thinking-budget --schema --json-schema --n --logprobs --prompt-logprobs --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --save --no-save --ephemeral --json --stats --quiet --output -o --overwrite --resume --resume-anyway --retry-errors --errors --fsync --input-format --template --template-file --system-template --id-column --carry --no-carry --carry-column --prompt --limit --sample --shard --format --progress --ordered --chat --live --check --tensor-parallel-size --threads-per-rank --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --max-output-memory --linear-backend --publish --no-publish --isa --trace --color --config --help -h --help-all --version -V' -- "$current"))
       else
         compopt -o filenames; COMPREPLY=($(compgen -f -- "$current"))
       fi ;;

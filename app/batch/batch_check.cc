@@ -19,7 +19,7 @@
 namespace vllm::app {
 
 int CheckBatch(const Settings& settings, InputFormat format, bool tokenizer_required, RowDefaults defaults,
-               RecordReader& reader) {
+               RecordSource& records) {
   const ModelLocation location = LocateModel(settings);
   VllmConfig config = MakeVllmConfig(settings, ReadModelConfig(location));
   config.Finalize();
@@ -33,14 +33,15 @@ int CheckBatch(const Settings& settings, InputFormat format, bool tokenizer_requ
   defaults.params = MakeSamplingDefaults(settings, ReadGenerationConfig(location)).params;
   CheckSamplingDefaults(defaults.params, config);
   RowParser parser(format, std::move(defaults), renderer.get());
-  RowSource source(reader, parser, settings.Text("template"));
+  RowSource source(records, parser);
   int64_t num_rows = 0;
   int64_t num_bad = 0;
   while (true) {
     const RowSource::Status status = source.Next();
+    for (const std::string& warning : parser.TakeWarnings()) PrintWarning(warning);
     if (status == RowSource::Status::kEnd) break;
     if (status == RowSource::Status::kNeedInput) {
-      reader.Fill();
+      records.Fill();
       continue;
     }
     ++num_rows;
@@ -58,7 +59,10 @@ int CheckBatch(const Settings& settings, InputFormat format, bool tokenizer_requ
     }
     if (!is_bad) continue;
     ++num_bad;
-    StandardOutput().WriteLine(SafeJson(ErrorRecord(source.id, code, message)));
+    RecordHead head;
+    head.id = source.id;
+    if (!source.row.carried.is_null() && status == RowSource::Status::kRow) head.carried = source.row.carried;
+    StandardOutput().WriteLine(SafeJson(ErrorRecord(head, code, message)));
   }
   PrintStatus(CountedText(num_rows, "row") + ", " + GroupedText(num_bad) + " invalid");
   return num_bad > 0 ? 1 : 0;

@@ -3,7 +3,7 @@
 // main thread.
 #pragma once
 
-#include "app/batch/input/record_reader.h"
+#include "app/batch/input/record_source.h"
 #include "app/batch/input/row_parser.h"
 #include "app/cli/settings.h"
 
@@ -13,6 +13,6 @@ namespace vllm::app {
 // If the model has no tokenizer and `tokenizer_required` is false, rows that need a tokenizer are invalid. Throws
 // ConfigError, ModelError, ResourceError, TokenizerError, ChatTemplateError, OutputClosed, Interrupted.
 int CheckBatch(const Settings& settings, InputFormat format, bool tokenizer_required, RowDefaults defaults,
-               RecordReader& reader);
+               RecordSource& records);
 
 }  // namespace vllm::app

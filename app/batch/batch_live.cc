@@ -42,7 +42,8 @@ void BatchLive::Publish(const BatchProgress& progress, SteadyTime now) {
   const int64_t num_processed_tokens =
       stats.num_prompt_tokens + stats.num_generation_tokens + stats.prefix_cache.hits - stats.num_interactive_tokens;
   eta_.Update(
-      now, {progress.num_done, progress.num_rows.value_or(0),
+      now, {progress.num_done - progress.num_skipped,
+            progress.num_rows.value_or(0) - static_cast<double>(progress.num_skipped),
             progress.num_prompt_tokens + progress.num_generation_tokens, num_processed_tokens, stats.admission_paused});
   LiveBatch batch;
   batch.input = input_;

@@ -19,6 +19,7 @@ namespace vllm::app {
 // The state of a batch.
 struct BatchProgress {
   int64_t num_done = 0;
+  int64_t num_skipped = 0;  // the done rows that an earlier start of the job has finished
   int64_t num_failed = 0;
   std::optional<double> num_rows;
   bool num_rows_is_estimate = false;

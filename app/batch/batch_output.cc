@@ -1,107 +1,87 @@
 #include "app/batch/batch_output.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "engine/config/errors.h"
 
 namespace vllm::app {
-namespace {
 
-bool IsSameFile(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
-
-void RejectInput(const std::string& path, const struct stat& status, int input_fd) {
+bool IsJobOutput(const std::string& path, int input_fd) {
+  if (path.empty()) return false;
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) return true;
   struct stat input {};
-  if (S_ISREG(status.st_mode) && fstat(input_fd, &input) == 0 && IsSameFile(input, status)) {
+  if (S_ISREG(status.st_mode) && fstat(input_fd, &input) == 0 && input.st_dev == status.st_dev &&
+      input.st_ino == status.st_ino) {
     throw ConfigError("batch output " + path + ": is the input file");
   }
-}
-
-}  // namespace
-
-void CheckBatchOutput(const std::string& path, bool overwrite, int input_fd) {
-  struct stat status {};
-  if (path.empty() || stat(path.c_str(), &status) != 0) return;
-  RejectInput(path, status, input_fd);
   if (S_ISDIR(status.st_mode)) throw ConfigError("batch output " + path + ": is a directory");
-  if (S_ISREG(status.st_mode) && !overwrite) {
-    throw ConfigError("batch output " + path + ": exists; --overwrite replaces it");
-  }
+  return S_ISREG(status.st_mode);
 }
 
-BatchOutput::BatchOutput(const std::string& path, bool overwrite, int input_fd, bool ordered) : ordered_(ordered) {
+BatchOutput::BatchOutput(const std::string& path, std::unique_ptr<OutputFile> errors, bool ordered)
+    : errors_(std::move(errors)), ordered_(ordered) {
   if (path.empty()) return;
-  CheckBatchOutput(path, overwrite, input_fd);
-  fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
-  if (fd_ < 0) throw ResourceError("batch output " + path + ": " + std::strerror(errno));
-  struct stat status {};
-  if (fstat(fd_, &status) == 0 && S_ISREG(status.st_mode)) {
-    // Truncate only after locking, because another process may be writing to the file.
-    const bool is_locked = flock(fd_, LOCK_EX | LOCK_NB) == 0;
-    const bool is_used = !is_locked && errno == EWOULDBLOCK;
-    const bool is_full = status.st_size > 0 && !overwrite;
-    if (is_used || (is_locked && is_full)) {
-      close(fd_);
-      throw ConfigError("batch output " + path + (is_used ? ": another process is writing to it" : ": exists"));
-    }
-    if (!is_locked || ftruncate(fd_, 0) != 0) {
-      const int error = errno;
-      close(fd_);
-      throw ResourceError("batch output " + path + ": " + std::strerror(error));
-    }
-  }
-  file_ = std::make_unique<OutputStream>(fd_, path);
+  fd_ = tokenizer::UniqueFd(open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+  if (!fd_.valid()) throw ResourceError("batch output " + path + ": " + std::strerror(errno));
+  stream_ = std::make_unique<OutputStream>(fd_.get(), path);
 }
 
-BatchOutput::~BatchOutput() {
-  if (fd_ >= 0) close(fd_);
-}
-
-void BatchOutput::Put(int64_t row_index, const SafeText& record) {
-  if (!ordered_) {
-    WriteRecord(record);
+void BatchOutput::PutHeads(const std::string& head, const std::string& errors_head) {
+  const std::string line = head.empty() ? "" : head + '\n';
+  const std::string errors_line = errors_head.empty() ? "" : errors_head + '\n';
+  if (job_ != nullptr) {
+    job_->AppendHeads(line, errors_line);
     return;
   }
-  held_.emplace(row_index, record);
-  held_bytes_ += static_cast<int64_t>(record.view().size());
+  if (!head.empty()) (stream_ == nullptr ? StandardOutput() : *stream_).WriteLine(SafeText(head));
+  if (errors_ != nullptr && !errors_line.empty()) errors_->Append(errors_line);
+}
+
+void BatchOutput::Put(int64_t order, const JobEntry& entry, std::string record) {
+  if (entry.in_errors_file) {
+    WriteRecord(entry, std::move(record));
+    Skip(order);
+    return;
+  }
+  if (!ordered_) {
+    WriteRecord(entry, std::move(record));
+    return;
+  }
+  held_bytes_ += static_cast<int64_t>(record.size());
+  held_.emplace(order, Held{entry, std::move(record)});
   WriteHeld();
 }
 
-void BatchOutput::Skip(int64_t row_index) {
+void BatchOutput::Skip(int64_t order) {
   if (!ordered_) return;
-  held_.emplace(row_index, std::nullopt);
+  held_.emplace(order, std::nullopt);
   WriteHeld();
 }
 
 void BatchOutput::WriteHeld() {
-  while (!held_.empty() && held_.begin()->first == next_index_) {
-    if (const std::optional<SafeText>& record = held_.begin()->second) {
-      WriteRecord(*record);
-      held_bytes_ -= static_cast<int64_t>(record->view().size());
+  while (!held_.empty() && held_.begin()->first == next_order_) {
+    if (std::optional<Held>& held = held_.begin()->second) {
+      held_bytes_ -= static_cast<int64_t>(held->record.size());
+      WriteRecord(held->entry, std::move(held->record));
     }
     held_.erase(held_.begin());
-    ++next_index_;
+    ++next_order_;
   }
 }
 
-void BatchOutput::WriteRecord(const SafeText& record) {
-  if (file_ == nullptr) {
-    StandardOutput().WriteLine(record);
+void BatchOutput::WriteRecord(const JobEntry& entry, std::string record) {
+  if (job_ != nullptr) {
+    job_->Append(entry, record += '\n');
+  } else if (entry.in_errors_file) {
+    errors_->Append(record += '\n');
   } else {
-    const off_t start = lseek(fd_, 0, SEEK_CUR);
-    try {
-      file_->WriteLine(record);
-    } catch (const ResourceError&) {
-      // Remove the partial line, so that the file contains only whole lines. Pipes and devices cannot be truncated.
-      if (start >= 0) [[maybe_unused]]
-        const int cut = ftruncate(fd_, start);
-      throw;
-    }
+    (stream_ == nullptr ? StandardOutput() : *stream_).WriteLine(SafeText(record));
   }
 }
 

@@ -1,6 +1,5 @@
-// BatchOutput: writes the records of a batch to a file or to standard output. A regular file that it opens is locked
-// and is never the input file, and if a write to this file fails, the partial line is removed. A record and its line
-// break are passed to write() together. Owned by the batch command; main thread.
+// BatchOutput: writes the records of a batch to the files of a job, or to standard output, a pipe or a device. A record
+// and its line break are passed to write() together. Owned by the batch command; main thread.
 #pragma once
 
 #include <cstdint>
@@ -9,46 +8,58 @@
 #include <optional>
 #include <string>
 
+#include "app/batch/job/batch_job.h"
 #include "app/terminal/output_stream.h"
 
 namespace vllm::app {
 
 class BatchOutput {
  public:
-  // An empty `path` means standard output. If `ordered`, records are written in the order of their row indices. Throws
-  // ConfigError if the file is the input file (also through links) or a directory, is locked by another process, or is
-  // an existing regular file and `overwrite` is false. Throws ResourceError if the file cannot be opened, locked or
-  // truncated.
-  BatchOutput(const std::string& path, bool overwrite, int input_fd, bool ordered);
-  ~BatchOutput();
-  BatchOutput(const BatchOutput&) = delete;
-  BatchOutput& operator=(const BatchOutput&) = delete;
+  // Writes to the files of a job. If `ordered`, records are written in the order of their rows.
+  BatchOutput(std::unique_ptr<BatchJob> job, bool ordered) : job_(std::move(job)), ordered_(ordered) {}
+  // Writes to standard output if `path` is empty, else to a pipe or a device, and the records of failed rows to
+  // `errors`, unless it is null. Throws ResourceError if the file cannot be opened.
+  BatchOutput(const std::string& path, std::unique_ptr<OutputFile> errors, bool ordered);
 
-  // Writes the record of the row with this index. If ordered, holds it until the records of all earlier rows are
-  // written. Throws OutputClosed, ResourceError, Interrupted.
-  void Put(int64_t row_index, const SafeText& record);
+  // Returns true if failed rows are written to a separate file.
+  bool has_errors_file() const { return job_ != nullptr ? job_->has_errors_file() : errors_ != nullptr; }
+  // Writes the first line of the output and of the errors file. Call it before the first Put.
+  void PutHeads(const std::string& head, const std::string& errors_head);
+  // Writes the record of a row, without its line break. `order` counts the rows that are run, from 0. If ordered, holds
+  // the record until those of all earlier rows are written. A record for the errors file is written at once. Throws
+  // OutputClosed, ResourceError, Interrupted.
+  void Put(int64_t order, const JobEntry& entry, std::string record);
   // If ordered, no longer waits for the record of this row, which has none.
-  void Skip(int64_t row_index);
+  void Skip(int64_t order);
   // Number and total bytes of the records that wait for the record of an earlier row.
   int64_t num_held() const { return static_cast<int64_t>(held_.size()); }
   int64_t held_bytes() const { return held_bytes_; }
-  bool is_stdout() const { return file_ == nullptr; }
+  bool is_stdout() const { return job_ == nullptr && stream_ == nullptr; }
+  bool is_ordered() const { return ordered_; }
+  // Null if the output is no regular file.
+  BatchJob* job() { return job_.get(); }
 
  private:
+  struct Held {
+    JobEntry entry;
+    std::string record;
+  };
   // Writes the held records that no longer wait for an earlier row.
   void WriteHeld();
-  void WriteRecord(const SafeText& record);
+  void WriteRecord(const JobEntry& entry, std::string record);
 
-  int fd_ = -1;  // -1: standard output
-  std::unique_ptr<OutputStream> file_;
+  std::unique_ptr<BatchJob> job_;
+  tokenizer::UniqueFd fd_;
+  std::unique_ptr<OutputStream> stream_;  // of fd_; null: standard output
+  std::unique_ptr<OutputFile> errors_;
   bool ordered_;
-  int64_t next_index_ = 0;
-  std::map<int64_t, std::optional<SafeText>> held_;  // by row index; nullopt: the row has no record
+  int64_t next_order_ = 0;
+  std::map<int64_t, std::optional<Held>> held_;  // nullopt: the row has no record
   int64_t held_bytes_ = 0;
 };
 
-// Throws ConfigError if `path` is the input file or a directory, or if it is an existing regular file and `overwrite`
-// is false. The command calls this before it loads the model.
-void CheckBatchOutput(const std::string& path, bool overwrite, int input_fd);
+// Returns true if the output is a regular file, or a new one, so that it belongs to a job. Throws ConfigError if `path`
+// is the input file, also through links, or a directory. An empty `path` means standard output.
+bool IsJobOutput(const std::string& path, int input_fd);
 
 }  // namespace vllm::app

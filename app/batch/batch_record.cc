@@ -1,10 +1,12 @@
 #include "app/batch/batch_record.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
+#include "app/batch/input/csv.h"
 #include "app/output/json_text.h"
 #include "app/output/result_json.h"
 
@@ -15,7 +17,7 @@ using Json = nlohmann::ordered_json;
 
 void SetName(const RowId& id, Json& json) {
   if (id.custom_id) {
-    json["custom_id"] = *id.custom_id;
+    json[id.id_key] = id.id_value;
   } else {
     json["index"] = id.index;
   }
@@ -151,10 +153,14 @@ std::string ResultRecord(const RecordHead& head, const RequestOutput& output, co
   }
   json["outputs"] = std::move(outputs);
   if (head.with_prompt_logprobs) json["prompt_logprobs"] = PromptLogprobsJson(output, tokenizer);
+  if (!head.carried.is_null()) json["input"] = head.carried;
   return DumpJson(json);
 }
 
-std::string ErrorRecord(const RowId& id, std::string_view code, std::string_view message) {
+namespace {
+
+Json ErrorJson(const RecordHead& head, std::string_view code, std::string_view message) {
+  const RowId& id = head.id;
   Json error;
   error["code"] = code;
   error["message"] = message;
@@ -168,7 +174,96 @@ std::string ErrorRecord(const RowId& id, std::string_view code, std::string_view
     SetName(id, json);
   }
   json["error"] = std::move(error);
+  return json;
+}
+
+}  // namespace
+
+std::string ErrorRecord(const RecordHead& head, std::string_view code, std::string_view message) {
+  Json json = ErrorJson(head, code, message);
+  if (!head.carried.is_null() && !head.id.is_openai) json["input"] = head.carried;
   return DumpJson(json);
+}
+
+std::string TextRecord(const RecordHead& head, const RequestOutput& output) {
+  std::string text;
+  for (const CompletionOutput& completion : output.outputs) {
+    if (&completion != &output.outputs.front()) text += '\n';
+    const std::optional<ReasoningParts> parts = PartsOf(head, output, completion);
+    text += parts ? parts->text : completion.text;
+  }
+  return text;
+}
+
+std::string TableFormat::Head() const {
+  std::vector<std::string> names = columns.empty() ? std::vector<std::string>{"id"} : columns;
+  names.insert(names.end(), {"output", "finish_reason", "error"});
+  return CsvRecord(names, delimiter);
+}
+
+namespace {
+
+// Returns the fields of the input that each line of a table has.
+std::vector<std::string> InputFields(const RecordHead& head, size_t num_columns) {
+  if (num_columns == 0) return {head.id.custom_id.value_or(std::to_string(head.id.index))};
+  std::vector<std::string> fields = head.fields;
+  fields.resize(num_columns);  // a row that could not be split has none
+  return fields;
+}
+
+}  // namespace
+
+std::string TableFormat::Result(const RecordHead& head, const RequestOutput& output) const {
+  std::string record;
+  for (const CompletionOutput& completion : output.outputs) {
+    const std::optional<ReasoningParts> parts = PartsOf(head, output, completion);
+    std::vector<std::string> fields = InputFields(head, columns.size());
+    fields.push_back(parts ? parts->text : completion.text);
+    fields.emplace_back(ToString(completion.finish_reason));
+    fields.emplace_back();
+    if (!record.empty()) record += '\n';
+    record += CsvRecord(fields, delimiter);
+  }
+  return record;
+}
+
+std::string TableFormat::Error(const RecordHead& head, std::string_view message) const {
+  std::vector<std::string> fields = InputFields(head, columns.size());
+  fields.insert(fields.end(), {"", "", std::string(message)});
+  return CsvRecord(fields, delimiter);
+}
+
+std::string RetryHead(InputFormat format, const TableFormat& table) {
+  if (format != InputFormat::kCsv && format != InputFormat::kTsv) return "";
+  std::vector<std::string> names = table.columns;
+  if (std::find(names.begin(), names.end(), "error") == names.end()) names.emplace_back("error");
+  return CsvRecord(names, format == InputFormat::kTsv ? '\t' : ',');
+}
+
+std::string RetryRecord(const RecordHead& head, InputFormat format, const TableFormat& table, std::string_view code,
+                        std::string_view message) {
+  if (format == InputFormat::kText) return head.input_record;
+  if (format == InputFormat::kJsonLines) {
+    Json json = ErrorJson(head, code, message);
+    Json row;
+    if (ParseJsonText(head.input_record, row).empty() && row.is_object()) {
+      json.erase("index");  // of this input; the row has another one in the errors file
+      for (const auto& [name, value] : row.items()) {
+        if (!json.contains(name)) json[name] = value;
+      }
+    } else {
+      json["text"] = head.input_record;
+    }
+    return DumpJson(json);
+  }
+  std::vector<std::string> fields = InputFields(head, table.columns.size());
+  const auto error = std::find(table.columns.begin(), table.columns.end(), "error");
+  if (error == table.columns.end()) {
+    fields.emplace_back(message);
+  } else {
+    fields[static_cast<size_t>(error - table.columns.begin())] = message;
+  }
+  return CsvRecord(fields, format == InputFormat::kTsv ? '\t' : ',');
 }
 
 }  // namespace vllm::app

@@ -10,8 +10,10 @@
 
 #include "app/output/duration_text.h"
 #include "app/output/run_until_done.h"
+#include "app/output/size_text.h"
 #include "app/terminal/signals.h"
 #include "engine/config/errors.h"
+#include "engine/core/engine_monitor.h"
 
 namespace vllm::app {
 namespace {
@@ -23,38 +25,69 @@ bool IsRegularFile(int fd) {
 
 }  // namespace
 
-BatchRunner::BatchRunner(LLMEngine& engine, RowSource& source, BatchOutput& output, BatchLive& live, bool text_format,
-                         int64_t total_bytes, std::optional<int64_t> total_rows)
+BatchRunner::BatchRunner(LLMEngine& engine, RowSource& source, BatchOutput& output, BatchLive& live,
+                         BatchProgressDisplay& progress, const BatchFormats& formats, int64_t total_bytes)
     : engine_(engine),
       source_(source),
       output_(output),
       live_(live),
-      text_format_(text_format),
+      progress_(progress),
+      formats_(formats),
       total_bytes_(total_bytes),
-      total_rows_(total_rows),
       // Twice the largest batch, so that the scheduler has waiting rows when others finish.
       window_(2 * engine.config().scheduler.max_num_seqs),
-      input_is_file_(IsRegularFile(source.reader().fd())),
+      input_is_file_(source.records().fd() < 0 || IsRegularFile(source.records().fd())),
       start_(std::chrono::steady_clock::now()),
       end_(start_) {}
 
-void BatchRunner::Put(int64_t row_index, const SafeText& record) {
-  end_ = std::chrono::steady_clock::now();
-  if (output_.is_stdout() && StandardOutput().IsTerminal()) progress_.Clear();
-  output_.Put(row_index, record);
+void BatchRunner::PutHeads() {
+  if (has_heads_) return;
+  has_heads_ = true;
+  table_.columns = source_.parser().columns();
+  table_.delimiter = formats_.input == InputFormat::kTsv ? '\t' : ',';
+  output_.PutHeads(formats_.output == BatchFormat::kCsv ? table_.Head() : "", RetryHead(formats_.input, table_));
 }
 
-void BatchRunner::Fail(const RowId& id, std::string_view code, std::string_view message) {
+void BatchRunner::Put(const RecordHead& head, JobEntry entry, std::string record) {
+  end_ = std::chrono::steady_clock::now();
+  if (output_.is_stdout() && StandardOutput().IsTerminal()) progress_.Clear();
+  PutHeads();
+  entry.index = head.id.index;
+  entry.digest = head.id.digest;
+  if (head.id.claims_id) entry.id = HashBytes128(*head.id.custom_id);
+  entry.was_openai = head.was_openai;
+  output_.Put(head.order, entry, std::move(record));
+}
+
+void BatchRunner::Fail(const RecordHead& head, std::string_view code, std::string_view message) {
   ++counts_.num_failed;
-  live_.AddError(id.line, message);
-  if (text_format_) {
-    if (!in_background_ && !live_.shows_view()) {
-      progress_.Clear();
-      PrintError("line " + std::to_string(id.line) + ": " + std::string(message));
-    }
-    Put(id.index, SafeText());
+  live_.AddError(head.id.line, message);
+  PutHeads();
+  JobEntry entry;
+  entry.status = RowStatusOf(code);
+  entry.in_errors_file = output_.has_errors_file();
+  if (entry.in_errors_file) {
+    Put(head, entry, RetryRecord(head, formats_.input, table_, code, message));
+  } else if (formats_.output == BatchFormat::kCsv) {
+    Put(head, entry, table_.Error(head, message));
+  } else if (formats_.output == BatchFormat::kText) {
+    Put(head, entry, "");
   } else {
-    Put(id.index, SafeJson(ErrorRecord(id, code, message)));
+    Put(head, entry, std::string(SafeJson(ErrorRecord(head, code, message)).view()));
+  }
+  // Only records in JSON and in a table say what went wrong.
+  const bool has_message =
+      entry.in_errors_file ? formats_.input != InputFormat::kText : formats_.output != BatchFormat::kText;
+  if (!has_message && !in_background_ && !live_.shows_view()) {
+    progress_.Clear();
+    PrintError("line " + std::to_string(head.id.line) + ": " + std::string(message));
+  }
+}
+
+void BatchRunner::PrintWarnings() {
+  for (const std::string& warning : source_.parser().TakeWarnings()) {
+    progress_.Clear();
+    if (!in_background_ && !live_.shows_view()) PrintWarning(warning);
   }
 }
 
@@ -65,38 +98,53 @@ void BatchRunner::SubmitRows() {
   while (!at_end_ && static_cast<int64_t>(running_.size()) < window_ && output_.num_held() < 16 * window_ &&
          output_.held_bytes() < max_held_bytes) {
     const RowSource::Status status = source_.Next();
+    PrintWarnings();
     if (status == RowSource::Status::kEnd) {
       at_end_ = true;
+      input_ended_ = true;
       end_ = std::chrono::steady_clock::now();
-    } else if (status == RowSource::Status::kNeedInput) {
+      PutHeads();
+      continue;
+    }
+    if (status == RowSource::Status::kNeedInput) {
       if (!input_is_file_) {
         needs_input_ = true;
         return;
       }
-      source_.reader().Fill();
-    } else if (status == RowSource::Status::kBadRow) {
-      ++counts_.num_rows;
-      Fail(source_.id, source_.code, source_.message);
-    } else {
-      ++counts_.num_rows;
-      BatchRow& row = source_.row;
-      const RowId& id = source_.id;
-      row.params.output_kind = RequestOutputKind::kFinalOnly;
-      const std::string request_id = id.custom_id ? "row:" + *id.custom_id : "row-" + std::to_string(id.index);
-      try {
-        engine_.AddRequest(request_id, row.prompt, row.params, row.options);
-      } catch (const RequestError& error) {
-        Fail(id, "invalid_request", error.what());
-        continue;
-      } catch (const EngineDeadError& error) {
-        Fail(id, "engine_error", error.what());
-        throw;
-      }
-      running_.emplace(request_id,
-                       RecordHead{id, row.kind, row.model.empty() ? engine_.config().model.model : row.model,
-                                  row.params.logprobs.has_value(), row.params.prompt_logprobs.has_value(),
-                                  row.params.skip_special_tokens, row.is_chat ? reasoning_format_ : nullptr});
+      source_.records().Fill();
+      continue;
     }
+    RecordHead head;
+    head.id = source_.id;
+    head.was_openai = source_.last_was_openai();
+    head.order = counts_.num_rows++;
+    if (output_.has_errors_file()) head.input_record = source_.record();
+    if (status == RowSource::Status::kBadRow) {
+      Fail(head, source_.code, source_.message);
+      continue;
+    }
+    BatchRow& row = source_.row;
+    const RowId& id = source_.id;
+    head.kind = row.kind;
+    head.model = row.model.empty() ? engine_.config().model.model : row.model;
+    head.with_logprobs = row.params.logprobs.has_value();
+    head.with_prompt_logprobs = row.params.prompt_logprobs.has_value();
+    head.skip_special_tokens = row.params.skip_special_tokens;
+    if (row.is_chat) head.reasoning_format = reasoning_format_;
+    head.carried = std::move(row.carried);
+    head.fields = std::move(row.fields);
+    row.params.output_kind = RequestOutputKind::kFinalOnly;
+    const std::string request_id = id.custom_id ? "row:" + *id.custom_id : "row-" + std::to_string(id.index);
+    try {
+      engine_.AddRequest(request_id, row.prompt, row.params, row.options);
+    } catch (const RequestError& error) {
+      Fail(head, "invalid_request", error.what());
+      continue;
+    } catch (const EngineDeadError& error) {
+      Fail(head, "engine_error", error.what());
+      throw;
+    }
+    running_.emplace(request_id, std::move(head));
   }
 }
 
@@ -112,59 +160,92 @@ void BatchRunner::Finish(const RequestOutput& output) {
   }
   for (const CompletionOutput& completion : output.outputs) {
     if (completion.finish_reason == FinishReason::kError) {
-      Fail(head.id, "engine_error", output.error);
+      Fail(head, "engine_error", output.error);
       return;
     }
     if (completion.finish_reason == FinishReason::kAbort) {
-      Fail(head.id, "aborted", "the request was aborted in the live view");
+      Fail(head, "aborted", "the request was aborted in the live view");
       return;
     }
   }
-  if (!text_format_) {
-    Put(head.id.index, SafeJson(ResultRecord(head, output, engine_.tokenizer())));
-    return;
-  }
-  std::string text;
+  JobEntry entry;
+  entry.num_prompt_tokens = static_cast<uint32_t>(output.prompt_token_ids.size());
   for (const CompletionOutput& completion : output.outputs) {
-    if (&completion != &output.outputs.front()) text += '\n';
-    const std::optional<ReasoningParts> parts = PartsOf(head, output, completion);
-    text += parts ? parts->text : completion.text;
+    entry.num_output_tokens += static_cast<uint32_t>(completion.token_ids.size());
   }
-  Put(head.id.index, SafeText(text));
+  switch (formats_.output) {
+    case BatchFormat::kJsonLines:
+      Put(head, entry, std::string(SafeJson(ResultRecord(head, output, engine_.tokenizer())).view()));
+      break;
+    case BatchFormat::kCsv:
+      // The fields of the input are repeated byte by byte. A terminal gets SafeText from BatchOutput.
+      Put(head, entry, table_.Result(head, output));
+      break;
+    case BatchFormat::kText:
+      Put(head, entry, std::string(SafeText(TextRecord(head, output)).view()));
+      break;
+  }
 }
 
 std::optional<double> BatchRunner::TotalRows() const {
+  const int64_t num_seen = counts_.num_rows + source_.num_skipped();
+  if (input_ended_) return static_cast<double>(num_seen);
   if (total_rows_) return static_cast<double>(*total_rows_);
-  if (total_bytes_ == 0 || source_.reader().bytes_consumed() == 0) return std::nullopt;
+  if (total_bytes_ == 0 || source_.records().bytes_consumed() == 0) return std::nullopt;
   // Assume that unread rows are on average as long as those read so far.
-  return static_cast<double>(counts_.num_rows) * static_cast<double>(total_bytes_) /
-         static_cast<double>(source_.reader().bytes_consumed());
+  return static_cast<double>(num_seen) * static_cast<double>(total_bytes_) /
+         static_cast<double>(source_.records().bytes_consumed());
 }
 
 void BatchRunner::Stop() {
-  was_stopped_ = true;
   at_end_ = true;
   counts_.num_rows -= static_cast<int64_t>(running_.size());
   for (const auto& [request_id, head] : running_) {
     engine_.AbortRequest(request_id);
-    // In a text, the number of a line is that of its row.
-    if (text_format_) {
-      Put(head.id.index, SafeText());
+    // In a text that no job can complete, the number of a line is that of its row.
+    if (formats_.output == BatchFormat::kText && output_.job() == nullptr) {
+      Put(head, JobEntry(), "");
     } else {
-      output_.Skip(head.id.index);
+      output_.Skip(head.order);
     }
   }
   running_.clear();
 }
 
+void BatchRunner::BeginDrain(int signal_number) {
+  interrupt_signal_ = signal_number;
+  drain_end_ = std::chrono::steady_clock::now() + kMaxDrainTime;
+  at_end_ = true;
+  if (EngineMonitor* monitor = engine_.client().monitor()) monitor->SetAdmissionPaused(true);
+  progress_.Clear();
+  if (!running_.empty()) {
+    PrintStatus("[stopping: the rows that run have " + DurationText(kMaxDrainTime) +
+                " to finish; Ctrl-C again stops at once]");
+  }
+}
+
 Seconds BatchRunner::elapsed() const { return (IsDone() ? end_ : std::chrono::steady_clock::now()) - start_; }
+
+BatchProgress BatchRunner::Progress() const {
+  BatchProgress progress;
+  progress.num_done = counts_.num_rows + source_.num_skipped() - static_cast<int64_t>(running_.size());
+  progress.num_skipped = source_.num_skipped();
+  progress.num_failed = counts_.num_failed;
+  progress.num_rows = TotalRows();
+  progress.num_rows_is_estimate = !total_rows_ && !input_ended_;
+  progress.num_prompt_tokens = counts_.num_prompt_tokens;
+  progress.num_generation_tokens = counts_.num_generation_tokens;
+  progress.stats = engine_.stats();
+  return progress;
+}
 
 std::string BatchRunner::ProgressText() const {
   const double seconds = elapsed().count();
-  const auto num_done = counts_.num_rows - static_cast<int64_t>(running_.size());
-  const std::optional<double> total = TotalRows();
-  std::string text = GroupedText(num_done);
-  if (total) text += (total_rows_ ? "/" : "/~") + GroupedText(static_cast<int64_t>(*total + 0.5));
+  const BatchProgress progress = Progress();
+  std::string text = GroupedText(progress.num_done);
+  if (progress.num_rows) {
+    text += (progress.num_rows_is_estimate ? "/~" : "/") + GroupedText(static_cast<int64_t>(*progress.num_rows + 0.5));
+  }
   std::array<char, 96> buffer{};
   std::snprintf(buffer.data(), buffer.size(), " rows, in %.1f tok/s, out %.1f tok/s",
                 static_cast<double>(counts_.num_prompt_tokens) / seconds,
@@ -173,20 +254,36 @@ std::string BatchRunner::ProgressText() const {
   if (const std::optional<Seconds> left = live_.time_left(); left && !IsDone()) {
     text += ", " + DurationText(std::chrono::ceil<std::chrono::seconds>(*left)) + " left";
   }
+  if (progress.num_failed > 0) text += ", " + GroupedText(progress.num_failed) + " failed";
+  if (progress.stats.num_preemptions > 0) text += ", " + CountedText(progress.stats.num_preemptions, "preemption");
   return text;
 }
 
 void BatchRunner::UpdateLive() {
-  const bool continues =
-      live_.Update({counts_.num_rows - static_cast<int64_t>(running_.size()), counts_.num_failed, TotalRows(),
-                    !total_rows_, counts_.num_prompt_tokens, counts_.num_generation_tokens, engine_.stats()});
-  if (!continues && !was_stopped_) Stop();
+  if (scan_ != nullptr && !total_rows_) {
+    if (const std::optional<JobInput> input = scan_->result()) {
+      if (knows_all_rows_) total_rows_ = input->num_rows;
+      if (output_.job() != nullptr) output_.job()->SetInput(*input);
+      scan_ = nullptr;
+    }
+  }
+  if (output_.job() != nullptr) output_.job()->Update();
+  const bool continues = live_.Update(Progress());
+  if (!continues && !was_stopped_) {
+    was_stopped_ = true;
+    Stop();
+  }
 }
 
-void BatchRunner::ShowProgress() {
+void BatchRunner::Update() {
   UpdateLive();
-  if (live_.shows_view()) return;
-  if (progress_.IsDue()) progress_.Show(ProgressText());
+  if (interrupt_signal_ != 0 && !running_.empty()) {
+    const bool is_over = std::chrono::steady_clock::now() >= drain_end_ || engine_.stats().num_running_reqs == 0;
+    if (is_over) Stop();
+  }
+  if (!live_.shows_view() && progress_.IsDue()) {
+    progress_.Update(Progress(), elapsed(), live_.time_left(), ProgressText());
+  }
 }
 
 void BatchRunner::WriteFinished(const std::vector<RequestOutput>& outputs) {
@@ -201,7 +298,7 @@ void BatchRunner::FinishDead(const EngineDeadError& error) {
   } catch (const EngineDeadError&) {
     // All outputs from before the failure have been processed.
   }
-  for (const auto& [request_id, head] : running_) Fail(head.id, "engine_error", error.what());
+  for (const auto& [request_id, head] : running_) Fail(head, "engine_error", error.what());
   running_.clear();
   progress_.Clear();
 }
@@ -253,13 +350,13 @@ void BatchRunner::RunRows() {
     SubmitRows();
     return !at_end_;
   };
-  callbacks.input_fd = [this] { return needs_input_ ? source_.reader().fd() : -1; };
+  callbacks.input_fd = [this] { return needs_input_ ? source_.records().fd() : -1; };
   callbacks.other_fd = [this] { return live_.KeyFd(); };
-  callbacks.on_input = [this] { source_.reader().Fill(); };
+  callbacks.on_input = [this] { source_.records().Fill(); };
   callbacks.on_outputs = [this](const std::vector<RequestOutput>& outputs) {
     WriteFinished(outputs);
     PrintEngineWarning(engine_);
-    ShowProgress();
+    Update();
   };
   callbacks.on_signal = [this] {
     // The view takes the signal in on_outputs, because it leaves the alternate screen before the program stops.
@@ -269,11 +366,16 @@ void BatchRunner::RunRows() {
     if (signal_number == SIGTSTP) {
       SuspendProcess();
     } else if (signal_number != 0) {
-      throw Interrupted(signal_number);
+      if (interrupt_signal_ != 0) {
+        Stop();
+        throw Interrupted(signal_number);
+      }
+      BeginDrain(signal_number);
     }
   };
   callbacks.watches_stdout = output_.is_stdout();
   RunUntilDone(engine_, callbacks);
+  if (interrupt_signal_ != 0) throw Interrupted(interrupt_signal_);
 }
 
 }  // namespace vllm::app

@@ -16,35 +16,52 @@
 
 #include "app/batch/batch_live.h"
 #include "app/batch/batch_output.h"
+#include "app/batch/batch_progress.h"
 #include "app/batch/batch_record.h"
 #include "app/batch/input/row_source.h"
+#include "app/batch/input_scan.h"
 #include "app/output/run_until_done.h"
-#include "app/terminal/progress_line.h"
 #include "engine/config/errors.h"
 
 namespace vllm::app {
 
 struct BatchCounts {
-  int64_t num_rows = 0;
+  int64_t num_rows = 0;  // that this run has taken, without those that it has skipped
   int64_t num_failed = 0;
   int64_t num_prompt_tokens = 0;
   int64_t num_cached_tokens = 0;
   int64_t num_generation_tokens = 0;
 };
 
+// How the records of a batch are written.
+struct BatchFormats {
+  InputFormat input = InputFormat::kJsonLines;
+  BatchFormat output = BatchFormat::kJsonLines;
+};
+
 class BatchRunner {
  public:
-  // Borrows the references. Reports the progress to `live`. `total_bytes` is the size of the input, or 0 if unknown.
-  // `total_rows` is the number of rows of the input, if known.
-  BatchRunner(LLMEngine& engine, RowSource& source, BatchOutput& output, BatchLive& live, bool text_format,
-              int64_t total_bytes, std::optional<int64_t> total_rows);
+  // After a signal, the rows that run have this time to finish.
+  static constexpr std::chrono::seconds kMaxDrainTime{3};
+
+  // Borrows the references. Reports the progress to `live` and `progress`. `total_bytes` is the size of the input, or 0
+  // if unknown.
+  BatchRunner(LLMEngine& engine, RowSource& source, BatchOutput& output, BatchLive& live,
+              BatchProgressDisplay& progress, const BatchFormats& formats, int64_t total_bytes);
+  // Sets the number of rows to run, or the scan that finds it out if all rows are run. Borrows `scan`.
+  void SetTotalRows(int64_t num_rows) { total_rows_ = num_rows; }
+  void SetScan(const InputScan* scan, bool runs_all_rows) {
+    scan_ = scan;
+    knows_all_rows_ = runs_all_rows;
+  }
   // Sets how the model marks its thinking in the answers of chats. Null, the default: answers are not split.
   void SetReasoningFormat(std::shared_ptr<const ReasoningFormat> format) { reasoning_format_ = std::move(format); }
 
   // Returns true if the user has stopped the batch in the live view. Rows that were running then have no records.
   bool was_stopped() const { return was_stopped_; }
 
-  // Runs all rows. Throws Interrupted if a signal arrives. If the engine dies, writes an error record for each row that
+  // Runs all rows. The first signal lets the rows that run finish, for up to kMaxDrainTime, and starts no others; then,
+  // or with a second signal, throws Interrupted. If the engine dies, writes an error record for each row that
   // was submitted and has not finished, and throws EngineDeadError. Throws ConfigError if the header row or the row
   // template is invalid. Throws OutputClosed, ResourceError.
   BatchCounts Run();
@@ -55,6 +72,11 @@ class BatchRunner {
   BackgroundWork Background();
   // Returns the progress, such as "120/1,000 rows, in 520.0 tok/s, out 80.2 tok/s, 3 min 20 s left".
   std::string ProgressText() const;
+  // Returns true if all rows of the input are in the output.
+  bool has_all_rows() const { return input_ended_ && running_.empty(); }
+  // Returns the number of rows that an earlier start of the job has finished.
+  int64_t num_skipped() const { return source_.num_skipped(); }
+  const BatchCounts& counts() const { return counts_; }
   // Returns true if all rows have finished.
   bool IsDone() const { return at_end_ && running_.empty(); }
   // Returns the time that the batch has taken. It ends with the last row, also if a chat continues after it.
@@ -68,15 +90,21 @@ class BatchRunner {
   // Called after the engine has died. Processes the remaining outputs and writes an error record for each row that was
   // submitted and has not finished.
   void FinishDead(const EngineDeadError& death);
-  // Writes a record. Erases the progress line first if both are on the terminal.
-  void Put(int64_t row_index, const SafeText& record);
-  void Fail(const RowId& id, std::string_view code, std::string_view message);
+  // Writes the record of a row. Erases the progress line first if both are on the terminal.
+  void Put(const RecordHead& head, JobEntry entry, std::string record);
+  void Fail(const RecordHead& head, std::string_view code, std::string_view message);
+  // Writes the header of a table before the first record.
+  void PutHeads();
+  void PrintWarnings();
+  // Starts no more rows, and lets those that run finish.
+  void BeginDrain(int signal_number);
   void Finish(const RequestOutput& output);
   // Calls `action`. Keeps what it throws, because a command of the chat may report an exception and continue.
   void KeepFailure(const std::function<void()>& action);
   // Gives the live view and the publisher the progress. Stops the batch if the user has asked for it.
   void UpdateLive();
-  void ShowProgress();
+  void Update();
+  BatchProgress Progress() const;
   // Aborts the running rows and takes no more.
   void Stop();
   // Returns the number of rows of the whole input. If it is unknown, estimates it from the bytes read so far. Returns
@@ -87,11 +115,19 @@ class BatchRunner {
   RowSource& source_;
   BatchOutput& output_;
   BatchLive& live_;
-  bool text_format_;
+  BatchProgressDisplay& progress_;
+  BatchFormats formats_;
+  TableFormat table_;
+  bool has_heads_ = false;
   std::shared_ptr<const ReasoningFormat> reasoning_format_;
   int64_t total_bytes_;
   std::optional<int64_t> total_rows_;
+  const InputScan* scan_ = nullptr;  // null if there is none or its result has been taken
+  bool knows_all_rows_ = false;      // the number of rows that the scan finds is the number of rows to run
   bool was_stopped_ = false;
+  bool input_ended_ = false;
+  int interrupt_signal_ = 0;  // not 0: the runner drains
+  std::chrono::steady_clock::time_point drain_end_{};
   int64_t window_;  // maximum number of rows in the engine
   bool in_background_ = false;
   std::exception_ptr failure_;  // of a callback of Background
@@ -100,7 +136,6 @@ class BatchRunner {
   bool input_is_file_;
   std::unordered_map<std::string, RecordHead> running_;
   BatchCounts counts_;
-  ProgressLine progress_{std::chrono::milliseconds(300)};
   std::chrono::steady_clock::time_point start_;
   std::chrono::steady_clock::time_point end_;  // the last time at which a row was done or the input ended
 };

@@ -42,15 +42,23 @@ constexpr auto kCommands = std::to_array<CommandInfo>({
      "the text, a stop string or stop token occurs, or the context is full.",
      "vllmcli complete -m ./model -n 50 'Once upon a time'\n"
      "vllmcli complete -m ./model -t 0 -n 20 --json --logprobs 3 'The capital of France is'"},
-    {Command::kBatch, "batch", "INPUT", "", true, "answer every prompt in a file",
+    {Command::kBatch, "batch", "INPUT...|status OUTPUT|retry OUTPUT", "", true, "answer every prompt in a file",
      "Answers every row of INPUT with continuous batching and writes one JSON line per row as it completes. INPUT is a "
-     ".txt, .jsonl, .csv or .tsv file, or - for standard input. Rows of .txt, .csv and .tsv files go through the "
+     ".txt, .jsonl, .csv or .tsv file, or - for standard input; with --prompt, also text files, directories and "
+     "patterns, in which each file is a row. Rows of .txt, .csv and .tsv files go through the "
      "model's chat template if it has one; a \"prompt\" in a .jsonl file is continued as plain text. "
      "--apply-chat-template and --no-apply-chat-template override both, except in rows of the OpenAI batch API. "
      "\"messages\" always go through the template. A "
-     "bad row becomes an error record (with --format text, an empty line) and does not stop the job.",
+     "bad row becomes an error record (with --format text, an empty line) and does not stop the job. An output file "
+     "has a "
+     "job file, OUTPUT.job, with which --resume continues an interrupted job, even after kill -9, and gives exactly "
+     "the "
+     "rows of an uninterrupted one. batch status OUTPUT describes a job, running or not. batch retry OUTPUT runs the "
+     "failed rows again with the recorded settings.",
      "vllmcli batch prompts.jsonl -m ./model -o answers.jsonl -n 200\n"
      "vllmcli batch words.csv -m ./model --template 'Translate to French: {word}' --ordered --format text\n"
+     "vllmcli batch prompts.jsonl -m ./model -o answers.jsonl -n 200 --resume\n"
+     "vllmcli batch notes/*.txt --prompt 'Summarize:' -o summaries.jsonl\n"
      "vllmcli batch prompts.jsonl --check"},
     {Command::kPresets, "presets", "list|show|edit|rm [NAME...]", "list|show|edit|rm", false,
      "list, show, edit or delete presets for chat, run and batch",

@@ -17,7 +17,7 @@ constexpr uint32_t kOnce = Bits(kRun, kComplete);
 constexpr uint32_t kWithModel = kEngines | Bits(kTokenize, kRender, kShow);
 constexpr uint32_t kTemplated = Bits(kChat, kRun, kBatch, kRender);
 constexpr uint32_t kJson =
-    kOnce | Bits(kTokenize, kRender, kShow, kBench, kModels, kConfig, kChats, kTop, kTrace, kPresets);
+    kOnce | Bits(kBatch, kTokenize, kRender, kShow, kBench, kModels, kConfig, kChats, kTop, kTrace, kPresets);
 constexpr uint32_t kEvery = 0xFFFFFFFF;
 
 constexpr Flag kFlags[] = {
@@ -184,13 +184,47 @@ constexpr Flag kFlags[] = {
     // The batch command.
     {"output", 'o', kPath, "FILE", "", "", kBatchRun, Bits(kBatch), false, false,
      "write to FILE instead of standard output"},
-    {"overwrite", 0, kSwitch, "", "", "", kBatchRun, Bits(kBatch), false, false, "replace an existing output file"},
+    {"overwrite", 0, kSwitch, "", "", "", kBatchRun, Bits(kBatch), false, false,
+     "replace an existing output file; without this, no row in a file is ever lost"},
+    {"resume", 0, kSwitch, "", "", "", kBatchRun, Bits(kBatch), false, false,
+     "continue the job of an existing output file: keep its rows and run the others"},
+    {"resume-anyway", 0, kSwitch, "", "", "", kBatchRun, Bits(kBatch), false, false,
+     "like --resume, also if rows have been added to INPUT; a finished row must not have changed"},
+    {"retry-errors", 0, kSwitch, "", "", "", kBatchRun, Bits(kBatch), false, false,
+     "like --resume, and run failed rows again"},
+    {"errors", 0, kPath, "FILE", "", "", kBatchRun, Bits(kBatch), false, false,
+     "write failed rows to FILE, with their errors, instead of the output; FILE can be the INPUT of another batch"},
+    {"fsync", 0, kChoice, "WHEN", "row|second|end", "second", kBatchRun, Bits(kBatch), false, true,
+     "flush finished rows to the disk after each row, every second or at the end; decides what a power failure can "
+     "lose; kill -9 loses no finished row"},
     {"input-format", 0, kChoice, "FORMAT", "txt|jsonl|csv|tsv", "", kBatchRun, Bits(kBatch), false, false,
      "format of INPUT; default: by file extension, jsonl for standard input"},
     {"template", 0, kText, "TEXT", "", "", kBatchRun, Bits(kBatch), false, false,
      "prompt for each row of a .csv or .tsv file, such as 'Translate: {column}'; write literal braces as {{ and }}"},
-    {"format", 0, kChoice, "FORMAT", "jsonl|text", "jsonl", kBatchRun, Bits(kBatch), false, false,
-     "output format; text: only the answers, without JSON"},
+    {"template-file", 0, kPath, "FILE", "", "", kBatchRun, Bits(kBatch), false, false,
+     "like --template, with the text of FILE"},
+    {"system-template", 0, kText, "TEXT", "", "", kBatchRun, Bits(kBatch), false, false,
+     "system message for each row of a .csv or .tsv file, with {column} as in --template"},
+    {"id-column", 0, kText, "NAME", "", "", kBatchRun, Bits(kBatch), false, false,
+     "column of a .csv or .tsv file with the id of each row"},
+    {"carry", 0, kNegatable, "", "", "true", kBatchRun, Bits(kBatch), false, false,
+     "repeat the fields of a row that are no prompt and no setting in the output, as \"input\""},
+    {"carry-column", 0, kText, "NAME", "", "", kBatchRun, Bits(kBatch), true, false,
+     "column of a .csv or .tsv file to repeat in the output, instead of those that the templates do not use"},
+    {"prompt", 0, kText, "TEXT", "", "", kBatchRun, Bits(kBatch), false, false,
+     "prompt for each row, in front of its text, or around it if TEXT contains {input}; text files are then one row "
+     "each, with the path as the id"},
+    {"limit", 0, kInteger, "N", "", "", kBatchRun, Bits(kBatch), false, false, "run only the first N rows"},
+    {"sample", 0, kInteger, "N", "", "", kBatchRun, Bits(kBatch), false, false,
+     "run only N rows, chosen at random by --seed"},
+    {"shard", 0, kText, "I/N", "", "", kBatchRun, Bits(kBatch), false, false,
+     "run only each Nth row, from row I on; I counts from 0, so 0/2 and 1/2 together are all rows"},
+    {"format", 0, kChoice, "FORMAT", "jsonl|csv|text", "jsonl", kBatchRun, Bits(kBatch), false, false,
+     "output format; csv: the columns of the input, output, finish_reason and error, separated by tabs if INPUT is; "
+     "text: only the answers"},
+    {"progress", 0, kChoice, "MODE", "auto|plain|none|json", "auto", kBatchRun, Bits(kBatch), false, true,
+     "progress on standard error; auto: one line on a terminal, else plain; plain: a line every 30 s; json: a JSON "
+     "line every second"},
     {"ordered", 0, kSwitch, "", "", "", kBatchRun, Bits(kBatch), false, false, "write rows in input order"},
     {"chat", 0, kSwitch, "", "", "", kBatchRun, Bits(kBatch), false, false,
      "open a chat on the same engine while the batch runs; its answers come first; the default of "

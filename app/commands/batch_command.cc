@@ -1,19 +1,18 @@
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <filesystem>
 #include <memory>
 #include <optional>
 
 #include "app/batch/batch_check.h"
+#include "app/batch/batch_input.h"
 #include "app/batch/batch_live.h"
+#include "app/batch/batch_progress.h"
 #include "app/batch/batch_runner.h"
+#include "app/batch/batch_target.h"
+#include "app/batch/input_scan.h"
+#include "app/batch/job_status.h"
 #include "app/commands/chat_loop.h"
 #include "app/commands/commands.h"
 #include "app/model/load_model.h"
@@ -22,108 +21,12 @@
 #include "app/presets/preset_prompt.h"
 #include "app/screen/curses_screen.h"
 #include "app/terminal/output_stream.h"
-#include "app/terminal/progress_line.h"
 #include "app/terminal/signals.h"
 #include "app/terminal/terminal_modes.h"
 #include "engine/config/errors.h"
-#include "tokenizer/formats/regular_file.h"
 
 namespace vllm::app {
 namespace {
-
-InputFormat FormatOf(const Settings& settings, const std::string& path) {
-  std::string name = settings.Text("input-format").value_or("");
-  if (name.empty() && path == "-") return InputFormat::kJsonLines;
-  if (name.empty()) {
-    name = std::filesystem::path(path).extension().string();
-    if (!name.empty()) name.erase(0, 1);
-  }
-  if (name == "txt") return InputFormat::kText;
-  if (name == "jsonl") return InputFormat::kJsonLines;
-  if (name == "csv") return InputFormat::kCsv;
-  if (name == "tsv") return InputFormat::kTsv;
-  throw ConfigError("batch input " + path + ": no known file extension; use --input-format txt, jsonl, csv or tsv",
-                    "txt: one prompt per line; jsonl: one JSON object per line; csv, tsv: a table with a header");
-}
-
-char DelimiterOf(InputFormat format) {
-  if (format == InputFormat::kCsv) return ',';
-  return format == InputFormat::kTsv ? '\t' : '\0';
-}
-
-// The input of a batch: a regular file, or a FIFO or device, which is read as data arrives.
-class InputFile {
- public:
-  explicit InputFile(const std::string& path) {
-    if (path == "-") {
-      fd_ = STDIN_FILENO;
-      return;
-    }
-    // O_NONBLOCK: open() must not wait for the writer of a FIFO. AwaitWriter waits for it and polls for signals.
-    owned_ = tokenizer::UniqueFd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-    fd_ = owned_.get();
-    struct stat status {};
-    if (fd_ < 0) {
-      const int error = errno;
-      const bool is_socket = error == ENXIO && stat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode);
-      const std::string message = "batch input " + path + ": " + (is_socket ? "is a socket" : std::strerror(error));
-      if (error == EMFILE || error == ENFILE) throw ResourceError(message);
-      throw ModelError(message, error == ENOENT ? "the name - reads the rows from standard input" : "");
-    }
-    if (fstat(fd_, &status) == 0 && S_ISDIR(status.st_mode))
-      throw ModelError("batch input " + path + ": is a directory");
-    if (S_ISFIFO(status.st_mode)) AwaitWriter();
-    fcntl(fd_, F_SETFL, fcntl(fd_, F_GETFL) & ~O_NONBLOCK);
-  }
-
-  int fd() const { return fd_; }
-  int64_t size() const {
-    struct stat status {};
-    return fstat(fd_, &status) == 0 && S_ISREG(status.st_mode) ? status.st_size : 0;
-  }
-
- private:
-  void AwaitWriter() const {
-    while (true) {
-      std::array<pollfd, 2> fds = {{{fd_, POLLIN, 0}, {SignalFd(), POLLIN, 0}}};
-      const int num_ready = poll(fds.data(), fds.size(), -1);
-      ThrowIfInterrupted();
-      if (num_ready > 0 && fds[0].revents != 0) return;
-    }
-  }
-
-  tokenizer::UniqueFd owned_;
-  int fd_ = -1;
-};
-
-// Returns the number of rows for the progress line. Returns nullopt if no progress line is shown, or if counting is not
-// cheap: for a stream, a table whose fields may contain line breaks, or a file so long that reading it would delay the
-// start.
-std::optional<int64_t> CountRows(const InputFile& input, InputFormat format, bool shows_view) {
-  constexpr int64_t kMaxBytes = 32 << 20;
-  const bool is_lines = format == InputFormat::kText || format == InputFormat::kJsonLines;
-  if (!is_lines || input.size() == 0 || input.size() > kMaxBytes ||
-      (!shows_view && (IsQuiet() || !CanMoveCursor(STDERR_FILENO)))) {
-    return std::nullopt;
-  }
-  std::string buffer(1 << 16, '\0');
-  int64_t num_rows = 0;
-  bool is_blank = true;
-  for (int64_t offset = 0; offset < input.size();) {
-    const ssize_t got = pread(input.fd(), buffer.data(), buffer.size(), offset);
-    if (got <= 0) return std::nullopt;
-    offset += got;
-    for (const char c : std::string_view(buffer).substr(0, static_cast<size_t>(got))) {
-      if (c == '\n') {
-        num_rows += is_blank ? 0 : 1;
-        is_blank = true;
-      } else if (c != ' ' && c != '\t' && c != '\r') {
-        is_blank = false;
-      }
-    }
-  }
-  return num_rows + (is_blank ? 0 : 1);
-}
 
 // Throws ConfigError if the live view cannot be shown.
 void CheckView(const std::string& output_path) {
@@ -135,23 +38,33 @@ void CheckView(const std::string& output_path) {
   }
 }
 
-bool WritesText(const Settings& settings) { return settings.Text("format").value_or("jsonl") == "text"; }
+BatchFormat OutputFormatOf(const Settings& settings) {
+  const std::string format = settings.Text("format").value_or("jsonl");
+  if (format == "csv") return BatchFormat::kCsv;
+  return format == "text" ? BatchFormat::kText : BatchFormat::kJsonLines;
+}
+
+bool WritesText(const Settings& settings) { return OutputFormatOf(settings) != BatchFormat::kJsonLines; }
 
 // Returns true if the batch certainly contains text, as a prompt or as an answer. JSON Lines input and output may
 // consist of token ids only.
 bool NeedsTokenizer(const Settings& settings, InputFormat format) {
-  return format != InputFormat::kJsonLines || settings.Has("template") || settings.Has("preset") ||
-         WritesText(settings);
+  return format != InputFormat::kJsonLines || settings.Has("preset") || settings.Has("prompt") || WritesText(settings);
 }
 
-// Prints the summary of a finished batch. --quiet suppresses it.
-void PrintSummary(const BatchCounts& counts, Seconds elapsed, const std::string& output_path) {
+// Prints the summary of a batch, also of an interrupted one. --quiet suppresses it.
+void PrintSummary(const BatchRunner& runner, int64_t num_failed, const std::string& output_path) {
+  const BatchCounts& counts = runner.counts();
+  const Seconds elapsed = runner.elapsed();
   std::array<char, 64> text{};
   std::snprintf(text.data(), text.size(), "%.1f s (%.1f output tokens/s)", elapsed.count(),
                 static_cast<double>(counts.num_generation_tokens) / elapsed.count());
-  PrintStatus(CountedText(counts.num_rows, "row") + ", " + GroupedText(counts.num_failed) + " failed, " +
-              GroupedText(counts.num_prompt_tokens) + " prompt and " + GroupedText(counts.num_generation_tokens) +
-              " output tokens in " + text.data() + (output_path.empty() ? "" : "; written to " + output_path));
+  const std::string skipped =
+      runner.num_skipped() > 0 ? " (" + GroupedText(runner.num_skipped()) + " done before)" : std::string();
+  PrintStatus(CountedText(counts.num_rows + runner.num_skipped(), "row") + skipped + ", " + GroupedText(num_failed) +
+              " failed, " + GroupedText(counts.num_prompt_tokens) + " prompt and " +
+              GroupedText(counts.num_generation_tokens) + " output tokens in " + text.data() +
+              (output_path.empty() ? "" : "; written to " + output_path));
 }
 
 void PrintStats(const BatchCounts& counts, const LoadedModel& model, Seconds elapsed) {
@@ -165,12 +78,12 @@ void PrintStats(const BatchCounts& counts, const LoadedModel& model, Seconds ela
 }
 
 // Throws ConfigError if a chat cannot run in front of the batch.
-void CheckCanChat(const Settings& settings, const InputFile& input, const std::string& output_path) {
+void CheckCanChat(const Settings& settings, int64_t input_bytes, const std::string& output_path) {
   const auto fail = [](const std::string& why) {
     throw ConfigError("batch --chat: " + why, "vllmcli batch prompts.jsonl -o answers.jsonl --chat");
   };
   if (isatty(STDIN_FILENO) != 1 || isatty(STDOUT_FILENO) != 1) fail("needs a terminal for the chat");
-  if (input.size() == 0) fail("INPUT must be a file with rows, not a stream");
+  if (input_bytes == 0) fail("INPUT must be a file with rows, not a stream");
   if (output_path.empty()) fail("needs --output, because the chat uses standard output");
   if (settings.Switch("live")) fail("cannot be combined with --live; /engine in the chat shows the engine");
 }
@@ -199,12 +112,103 @@ void ChatInFront(LoadedModel& model, const Settings& settings, BatchRunner& runn
   RestoreTerminal();
 }
 
+// Returns the prompt of --preset, or of --prompt, in which only {input} is a variable.
+std::optional<PresetPrompt> PromptOf(Settings& settings) {
+  std::optional<PresetPrompt> preset = PresetOf(settings);
+  const std::optional<std::string> text = settings.Text("prompt");
+  if (!text) return preset;
+  if (preset && preset->preset().prompt) throw ConfigError("--prompt: the preset has a prompt too; use one of them");
+  const std::string variable = "{" + std::string(kInputName) + "}";
+  std::string escaped;
+  for (size_t at = 0; at < text->size();) {
+    if (text->compare(at, variable.size(), variable) == 0) {
+      escaped += variable;
+      at += variable.size();
+      continue;
+    }
+    const char c = (*text)[at++];
+    escaped.append(c == '{' || c == '}' ? 2 : 1, c);
+  }
+  Preset own = preset ? preset->preset() : Preset();
+  own.prompt.emplace(escaped, "--prompt");
+  return PresetPrompt(std::move(own), {});
+}
+
+RowDefaults DefaultsOf(const Settings& settings, InputFormat format, const std::optional<PresetPrompt>& preset) {
+  RowDefaults defaults;
+  defaults.preset = preset;
+  // The columns of a table are variables too; RowParser checks them with its header.
+  if (preset && DelimiterOf(format) == '\0') preset->CheckVariables();
+  defaults.system = settings.Text("system").value_or("");
+  if (settings.Has("apply-chat-template")) defaults.prompts_are_chats = settings.Switch("apply-chat-template");
+  defaults.carries = settings.Switch("carry");
+  TableOptions& table = defaults.table;
+  table.row_template = settings.Text("template");
+  table.system_template = settings.Text("system-template");
+  table.id_column = settings.Text("id-column");
+  table.carried_columns = settings.Texts("carry-column");
+  if (const std::optional<std::string> file = settings.Text("template-file")) {
+    if (table.row_template) throw ConfigError("--template-file: cannot be used with --template");
+    constexpr size_t kMaxBytes = 16 << 20;
+    table.row_template = ReadFileOrStdin(*file, kMaxBytes);
+  }
+  if (DelimiterOf(format) == '\0') {
+    for (const char* name : {"template", "template-file", "system-template", "id-column", "carry-column"}) {
+      if (settings.Has(name)) throw ConfigError(std::string("--") + name + ": needs a .csv or .tsv input");
+    }
+  }
+  return defaults;
+}
+
+std::string ResumeHint(const std::string& output_path) {
+  return "the same command with --resume continues the job; vllmcli batch status " + output_path + " describes it";
+}
+
+ProgressMode ProgressModeOf(const Settings& settings) {
+  const std::string mode = settings.Text("progress").value_or("auto");
+  if (mode == "plain") return ProgressMode::kPlain;
+  if (mode == "json") return ProgressMode::kJson;
+  return mode == "none" ? ProgressMode::kNone : ProgressMode::kAuto;
+}
+
+// Runs all rows. If the job ends early, says how it can be continued.
+void RunRows(BatchRunner& runner, BatchLive& live, BatchOutput& output, const std::string& path) {
+  const auto describe = [&] {
+    live.CloseView();
+    if (BatchJob* job = output.job()) {
+      PrintSummary(runner, runner.counts().num_failed + job->finished().num_failed(), path);
+      PrintStatus("[" + ResumeHint(path) + "]");
+    }
+  };
+  try {
+    runner.Run();
+    return;
+  } catch (const Interrupted&) {
+    if (BatchJob* job = output.job()) job->Flush();
+    if (runner.has_all_rows() && output.job() != nullptr) output.job()->End(output.is_ordered());
+    describe();
+    throw;
+  } catch (const EngineDeadError&) {
+    if (BatchJob* job = output.job()) job->Flush();
+    describe();
+    throw;
+  } catch (const ResourceError& error) {
+    live.CloseView();
+    if (output.job() == nullptr) throw;
+    throw ResourceError(std::string(error.what()) + "; the finished rows are kept, and --resume continues the job");
+  }
+}
+
 }  // namespace
 
 int BatchCommand(const Settings& given) {
   Settings settings = given;
-  if (settings.arguments.size() != 1) {
-    throw ConfigError("batch: expects one INPUT (- for standard input)",
+  if (settings.arguments.size() == 2 && settings.arguments[0] == "status") {
+    return BatchStatus(settings, settings.arguments[1]);
+  }
+  if (settings.arguments.size() == 2 && settings.arguments[0] == "retry") RetrySettings(settings);
+  if (settings.arguments.empty()) {
+    throw ConfigError("batch: expects an INPUT (- for standard input)",
                       "vllmcli batch prompts.txt -o answers.jsonl answers each line of a file");
   }
   for (const char* name : {"chat", "live"}) {
@@ -212,60 +216,70 @@ int BatchCommand(const Settings& given) {
       throw ConfigError(std::string("batch: --") + name + " cannot be used with --check, which generates nothing");
     }
   }
-  const std::optional<PresetPrompt> preset = PresetOf(settings);
-  const std::string& path = settings.arguments[0];
-  const InputFormat format = FormatOf(settings, path);
-  const InputFile input(path);
-  std::string output_path = settings.Text("output").value_or("");
-  if (output_path == "-") output_path.clear();
-  const bool overwrite = settings.Switch("overwrite");
-  CheckBatchOutput(output_path, overwrite, input.fd());
-  RowDefaults defaults;
-  defaults.preset = preset;
-  // The columns of a table are variables too; RowParser checks them with its header.
-  if (preset && DelimiterOf(format) == '\0') preset->CheckVariables();
-  defaults.system = settings.Text("system").value_or("");
-  if (settings.Has("apply-chat-template")) defaults.prompts_are_chats = settings.Switch("apply-chat-template");
-  RecordReader reader(input.fd(), path == "-" ? "standard input" : path, DelimiterOf(format));
+  const std::optional<PresetPrompt> preset = PromptOf(settings);
+  BatchInput input = OpenInput(settings);
+  RowDefaults defaults = DefaultsOf(settings, input.format, preset);
   if (settings.Switch("check")) {
-    return CheckBatch(settings, format, NeedsTokenizer(settings, format), defaults, reader);
+    return CheckBatch(settings, input.format, NeedsTokenizer(settings, input.format), defaults, *input.records);
   }
-
+  const BatchTarget target = CheckTarget(settings, input, defaults);
   const bool chats = settings.Switch("chat");
-  if (chats) CheckCanChat(settings, input, output_path);
+  if (chats) CheckCanChat(settings, input.size(), target.path);
   const bool shows_view = settings.Switch("live");
-  if (shows_view) CheckView(output_path);
+  if (shows_view) CheckView(target.path);
+  const RowSelection selection = SelectionOf(settings, input);
   if (chats) {
     // A message of the chat cancels the current step, so shorter steps lose less work.
     settings.Set(*FindFlag("max-num-batched-tokens"), {"512"}, SettingSource::kDefault, "--chat");
   }
-  LoadedModel model = LoadModel(settings, NeedsTokenizer(settings, format));
+  LoadedModel model = LoadModel(settings, NeedsTokenizer(settings, input.format));
   defaults.params = model.sampling_params;
-  RowParser parser(format, defaults, model.renderer.get());
-  RowSource source(reader, parser, settings.Text("template"));
-  BatchOutput output(output_path, overwrite, input.fd(), settings.Switch("ordered"));
-  const std::optional<int64_t> num_rows = CountRows(input, format, shows_view);
-  BatchLive live(model.publisher->source(), path, output_path, shows_view);
-  BatchRunner runner(*model.engine, source, output, live, WritesText(settings), input.size(), num_rows);
+  RowParser parser(input.format, defaults, model.renderer.get());
+  RowSource source(*input.records, parser);
+  source.SetSelection(selection);
+  BatchOutput output = OpenOutput(target, settings.Switch("ordered"));
+  if (BatchJob* job = output.job()) source.SkipFinished(job->finished());
+  BatchLive live(model.publisher->source(), input.name, target.path, shows_view);
+  BatchProgressDisplay progress(ProgressModeOf(settings));
+  BatchRunner runner(*model.engine, source, output, live, progress, {input.format, OutputFormatOf(settings)},
+                     selection.selects_all() ? input.size() : 0);
+  if (input.file == nullptr && selection.selects_all()) runner.SetTotalRows(input.num_files);
+  std::unique_ptr<InputScan> scan;
+  if (input.is_regular_file()) {
+    scan = std::make_unique<InputScan>(input.fd(), RowFormat{DelimiterOf(input.format)});
+    runner.SetScan(scan.get(), selection.selects_all());
+  }
   runner.SetReasoningFormat(model.reasoning_format);
   if (chats) {
-    ChatInFront(model, settings, runner, path);
+    ChatInFront(model, settings, runner, input.name);
     // Text output has no records of failures.
     if (WritesText(settings)) PrintErrors(live);
   }
-  const BatchCounts counts = runner.Run();
-  const Seconds elapsed = runner.elapsed();
+  RunRows(runner, live, output, target.path);
+  const BatchCounts& counts = runner.counts();
   live.CloseView();
   if (shows_view) PrintErrors(live);
-  PrintSummary(counts, elapsed, output_path);
-  if (settings.Switch("stats")) PrintStats(counts, model, elapsed);
+  int64_t num_failed = counts.num_failed;
+  if (BatchJob* job = output.job()) {
+    num_failed += job->finished().num_failed();
+    if (runner.has_all_rows()) {
+      job->End(settings.Switch("ordered"));
+    } else {
+      job->Flush();
+    }
+  }
+  PrintSummary(runner, num_failed, target.path);
+  if (settings.Switch("stats")) PrintStats(counts, model, runner.elapsed());
   if (runner.was_stopped()) {
     PrintError("batch stopped: the rows that were done before are in " +
-               (output_path.empty() ? std::string("the output") : output_path));
+               (target.path.empty() ? std::string("the output") : target.path));
+    if (target.is_job) PrintStatus("[" + ResumeHint(target.path) + "]");
     return 1;
   }
-  if (counts.num_failed > 0) {
-    PrintError(std::to_string(counts.num_failed) + " of " + std::to_string(counts.num_rows) + " rows failed");
+  if (num_failed > 0) {
+    PrintError(
+        std::to_string(num_failed) + " of " + std::to_string(counts.num_rows + runner.num_skipped()) + " rows failed",
+        target.is_job ? "vllmcli batch retry " + target.path + " runs them again" : "");
     return 1;
   }
   return 0;

@@ -94,10 +94,10 @@ TEST(SplitCsvRecordTest, FieldsAreUnquoted) {
 
 TEST(RowTemplateTest, ColumnsAreFilledInAndDoubledBracesAreLiteral) {
   const Texts columns = {"text", "lang"};
-  EXPECT_EQ(RowTemplate("{{{lang}}}: {text}{text}", columns).Fill({"hi", "de"}), "{de}: hihi");
-  EXPECT_THROW(RowTemplate("{txt}", columns), ConfigError);
-  EXPECT_THROW(RowTemplate("{text", columns), ConfigError);
-  EXPECT_THROW(RowTemplate("text}", columns), ConfigError);
+  EXPECT_EQ(RowTemplate("{{{lang}}}: {text}{text}", columns, "--template").Fill({"hi", "de"}), "{de}: hihi");
+  EXPECT_THROW(RowTemplate("{txt}", columns, "--template"), ConfigError);
+  EXPECT_THROW(RowTemplate("{text", columns, "--template"), ConfigError);
+  EXPECT_THROW(RowTemplate("text}", columns, "--template"), ConfigError);
 }
 
 }  // namespace

@@ -111,7 +111,6 @@ TEST_F(RowParserTest, NullLeavesTheDefault) {
 }
 
 TEST_F(RowParserTest, ErrorsNameTheField) {
-  EXPECT_EQ(ErrorOf(R"({"prompt":"a","topp":1})"), "invalid_row: topp: unknown field; did you mean top_p?");
   EXPECT_EQ(ErrorOf(R"({"prompt":"a","max_tokens":"x"})"), "invalid_row: max_tokens: must be a whole number (\"x\")");
   EXPECT_EQ(ErrorOf(R"({"prompt":"a","temperature":[1]})"), "invalid_row: temperature: must be a number (array)");
   EXPECT_EQ(ErrorOf(R"({"prompt":"a","messages":[]})"), "invalid_row: row: has both prompt and messages");
@@ -152,13 +151,52 @@ TEST_F(RowParserTest, TextLineUsesTheChatTemplateUnlessThereIsNoneOrItIsTurnedOf
   EXPECT_EQ(text_of_line(renderer_.get()), "a");
 }
 
+TEST_F(RowParserTest, UnknownFieldsAreCarriedAndMisspelledOnesWarnedAboutOncePerName) {
+  RowParser parser(InputFormat::kJsonLines, defaults_, nullptr);
+  id_.line = 7;
+  for (int i = 0; i < 2; ++i) {
+    const BatchRow row = parser.Parse(R"({"prompt":"a","topp":1,"label":{"x":[2]},"error":{"code":"c"}})", id_);
+    EXPECT_EQ(row.carried.dump(), R"({"topp":1,"label":{"x":[2]}})");
+  }
+  EXPECT_EQ(parser.TakeWarnings(),
+            std::vector<std::string>{"line 7: field topp is not known and has no effect; did you mean top_p?"});
+  EXPECT_TRUE(parser.TakeWarnings().empty());
+}
+
+TEST_F(RowParserTest, FieldsAreNotCarriedIfTheUserDoesNotWantThem) {
+  defaults_.carries = false;
+  EXPECT_TRUE(Parse(R"({"prompt":"a","label":1})").carried.is_null());
+}
+
+TEST_F(RowParserTest, OpenAiRowsCarryNothing) {
+  const BatchRow row = Parse(
+      R"({"custom_id":"c","method":"POST","url":"/v1/completions","note":1,"response":null,"body":{"prompt":"a","x":2}})");
+  EXPECT_TRUE(row.carried.is_null());
+}
+
+TEST_F(RowParserTest, AnIdIsTheCustomIdOfARow) {
+  EXPECT_TRUE(Parse(R"({"prompt":"a","id":17})").carried.is_null());
+  EXPECT_EQ(id_.custom_id, "17");
+  EXPECT_EQ(id_.id_key, "id");
+  EXPECT_EQ(id_.id_value, 17);
+  EXPECT_EQ(Parse(R"({"prompt":"a","id":"x","custom_id":"c"})").carried.dump(), R"({"id":"x"})");
+  EXPECT_EQ(id_.custom_id, "c");
+  EXPECT_EQ(ErrorOf(R"({"prompt":"a","id":[]})"), "invalid_row: id: must be a string or an integer");
+}
+
+TEST_F(RowParserTest, ARowWithAPromptIsNoOpenAiRow) {
+  Parse(R"({"prompt":"a","url":"https://example.org","body":"text"})");
+  EXPECT_FALSE(id_.is_openai);
+}
+
 // Returns the prompts that a row of this table becomes.
 class TableTest : public RowParserTest {
  protected:
   std::string PromptOf(const std::string& header, const std::string& row,
                        const std::optional<std::string>& row_template = std::nullopt) {
+    defaults_.table.row_template = row_template;
     RowParser parser(InputFormat::kCsv, defaults_, nullptr);
-    parser.SetColumns(header, row_template);
+    parser.SetColumns(header);
     RowId id;
     return TextOf(parser.Parse(row, id));
   }
@@ -182,6 +220,27 @@ TEST_F(TableTest, APresetTakesItsInputAndVariablesFromTheColumns) {
   EXPECT_THROW(PromptOf("input,b", "hi,French"), ConfigError);
   SetPreset("prompt = '{a} to {language}'");
   EXPECT_EQ(PromptOf("a,language", "hi,French"), "hi to French");
+}
+
+TEST_F(TableTest, ColumnsThatTheTemplatesDoNotUseAreCarried) {
+  defaults_.table = {"Q: {q}", "You are {role}.", "key", {}};
+  RowParser parser(InputFormat::kCsv, defaults_, renderer_.get());
+  parser.SetColumns("key,q,role,note");
+  RowId id;
+  const BatchRow row = parser.Parse("k1,why,a judge,\"a, b\"", id);
+  EXPECT_EQ(TextOf(row), "system=You are a judge.;user=Q: why;>");
+  EXPECT_EQ(id.custom_id, "k1");
+  EXPECT_EQ(row.carried.dump(), R"({"note":"a, b"})");
+}
+
+TEST_F(TableTest, OnlyTheChosenColumnsAreCarried) {
+  defaults_.table = {"{q}", std::nullopt, std::nullopt, {"q"}};
+  RowParser parser(InputFormat::kCsv, defaults_, nullptr);
+  parser.SetColumns("q,note");
+  RowId id;
+  EXPECT_EQ(parser.Parse("why,b", id).carried.dump(), R"({"q":"why"})");
+  defaults_.table.carried_columns = {"nota"};
+  EXPECT_THROW(RowParser(InputFormat::kCsv, defaults_, nullptr).SetColumns("q,note"), ConfigError);
 }
 
 TEST_F(RowParserTest, APresetMakesThePromptsOfAllTextsButNotOfMessagesTokenIdsAndOpenAiRows) {

@@ -25,7 +25,7 @@ const std::vector<std::string>& BadRows() {
         R"({"prompt":7})", R"({"prompt":"a","messages":[]})", R"({"prompt_token_ids":[]})",
         R"({"prompt_token_ids":[-1]})", R"({"prompt_token_ids":[1,999999]})", R"({"prompt_token_ids":"1,2"})",
         R"({"prompt":"","add_special_tokens":false})", R"({"messages":7})", R"({"messages":[{"content":"x"}]})",
-        // Invalid or conflicting sampling fields, an unknown field, and unsupported OpenAI rows.
+        // Invalid or conflicting sampling fields, and unsupported OpenAI rows.
         R"({"prompt":"a","temperature":"hot"})", R"({"prompt":"a","temperature":-1})",
         R"({"prompt":"a","temperature":2.5})", R"({"prompt":"a","top_p":0})", R"({"prompt":"a","top_p":1.5})",
         R"({"prompt":"a","top_k":-2})", R"({"prompt":"a","min_p":2})", R"({"prompt":"a","n":0})",
@@ -39,7 +39,7 @@ const std::vector<std::string>& BadRows() {
         R"({"prompt":"a","bad_words":[" "]})", R"({"prompt":"a","bad_words":[""]})",
         R"({"prompt":"a","bad_words":["ok","\t"]})", R"({"prompt":"a","allowed_token_ids":[]})",
         R"({"prompt":"a","allowed_token_ids":[999999]})", R"({"prompt":"a","logit_bias":{"999999":1}})",
-        R"({"prompt":"a","logit_bias":{"x":1}})", R"({"prompt":"a","tempreature":1})",
+        R"({"prompt":"a","logit_bias":{"x":1}})",
         R"({"custom_id":"o","method":"GET","url":"/v1/completions","body":{"prompt":"a"}})",
         R"({"custom_id":"p","url":"/v1/embeddings","body":{}})",
         R"({"custom_id":"q","url":"/v1/completions","body":{"prompt":"a","stream":true}})"};

@@ -154,6 +154,9 @@ TEST(FirstMinuteTest, HelpShowsTenFlagsFirstAndExamplesLastAndHelpAllShowsEveryF
     for (const Flag& flag : FlagTable()) {
       const std::string usage = "  " + FlagUsage(flag);
       const bool has_flag = !command || flag.belongs_to(*command);
+      // A flag of another command may have the name of one of this command.
+      const auto has_name = [&](const Flag& other) { return other.name == flag.name && other.belongs_to(*command); };
+      if (!has_flag && std::any_of(FlagTable().begin(), FlagTable().end(), has_name)) continue;
       const bool is_listed = all.find(usage + " ") != std::string::npos || all.find(usage + "\n") != std::string::npos;
       EXPECT_EQ(is_listed, has_flag) << flag.name;
       num_first += flag.group != FlagGroup::kGeneral && first.find(usage) != std::string::npos ? 1 : 0;

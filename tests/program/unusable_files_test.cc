@@ -374,10 +374,10 @@ TEST_F(UnusableFilesTest, ReadErrorNamesTheFileAndTheReason) {
 TEST_F(UnusableFilesTest, BatchThatCannotWriteItsOutputNamesTheFile) {
   const std::string rows = temp_.path() + "/rows.txt";
   std::ofstream out(rows);
-  for (int i = 0; i < 20; ++i) out << "Once\n";
+  for (int i = 0; i < 60; ++i) out << "Once\n";
   out.close();
   const std::string output = temp_.path() + "/out.jsonl";
-  const ProgramResult result = RunLimited("-f 1", {"batch", rows, "-m", model_, "-n", "4", "-o", output});
+  const ProgramResult result = RunLimited("-f 2", {"batch", rows, "-m", model_, "-n", "4", "-o", output});
   EXPECT_EQ(result.status, 4) << result.err;
   EXPECT_NE(result.err.find("writing " + output + ": File too large"), std::string::npos) << result.err;
   // The file must contain only whole lines.

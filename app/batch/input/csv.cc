@@ -44,4 +44,23 @@ std::vector<std::string> SplitCsvRecord(std::string_view record, char delimiter)
   return fields;
 }
 
+std::string CsvRecord(const std::vector<std::string>& fields, char delimiter) {
+  std::string record;
+  for (size_t i = 0; i < fields.size(); ++i) {
+    const std::string& field = fields[i];
+    if (i > 0) record += delimiter;
+    // A record that is one empty field would be a blank line.
+    const bool is_blank_line = fields.size() == 1 && field.find_first_not_of(" \t") == std::string::npos;
+    if (field.find_first_of("\"\r\n") == std::string::npos && field.find(delimiter) == std::string::npos &&
+        !is_blank_line) {
+      record += field;
+      continue;
+    }
+    record += '"';
+    for (const char c : field) record += c == '"' ? std::string("\"\"") : std::string(1, c);
+    record += '"';
+  }
+  return record;
+}
+
 }  // namespace vllm::app

@@ -39,4 +39,7 @@ class CsvScanner {
 // follows a closing quote.
 std::vector<std::string> SplitCsvRecord(std::string_view record, char delimiter);
 
+// Returns the fields as one record, without a line break at its end. Fields are quoted where necessary.
+std::string CsvRecord(const std::vector<std::string>& fields, char delimiter);
+
 }  // namespace vllm::app

@@ -1,6 +1,7 @@
-// RecordReader: splits an input into records, which are lines, or CSV records whose quoted fields may span lines. Reads
-// from a descriptor and never blocks for more than one read(). The descriptor may be a FIFO or a device, which is read
-// as data arrives. Memory is bounded by the longest allowed record. Owned by a command; main thread.
+// RecordReader: a RecordSource that splits a stream into records, which are lines, or CSV records whose quoted fields
+// may span lines. Reads from a descriptor and never blocks for more than one read(). The descriptor may be a FIFO or a
+// device, which is read as data arrives. Memory is bounded by the longest allowed record. Owned by a command; main
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -8,28 +9,22 @@
 #include <string_view>
 
 #include "app/batch/input/csv.h"
+#include "app/batch/input/record_source.h"
 
 namespace vllm::app {
 
-class RecordReader {
+class RecordReader : public RecordSource {
  public:
-  enum class Status : uint8_t { kRecord, kTooLong, kNeedInput, kEnd };
-
-  static constexpr size_t kMaxRecordBytes = 64 << 20;
-
   // Borrows `fd`. `name` appears in errors. If `delimiter` is 0, a record is a line. Otherwise it is a CSV record with
   // this delimiter, and a line break in a quoted field does not end it.
   RecordReader(int fd, std::string name, char delimiter, size_t max_record_bytes = kMaxRecordBytes);
 
-  // Gets the next whole record in the buffer, without its line break. `record` is valid until the next call of Next
-  // or Fill. kTooLong reports one record that was skipped. kNeedInput: call Fill first.
-  Status Next(std::string_view& record);
-  // Calls read() once, which blocks unless the descriptor is readable. Throws ResourceError if reading fails.
-  void Fill();
-
-  int64_t line() const { return record_line_; }               // first line of the last record, from 1
-  int64_t bytes_consumed() const { return bytes_consumed_; }  // the size of all records so far, with their line breaks
-  int fd() const { return fd_; }
+  // Gets the next whole record in the buffer, without its line break.
+  Status Next(std::string_view& record) override;
+  void Fill() override;
+  int64_t line() const override { return record_line_; }
+  int64_t bytes_consumed() const override { return bytes_consumed_; }
+  int fd() const override { return fd_; }
 
  private:
   // Consumes the next byte of a CSV record. Returns true if it is the line break that ends the record.

@@ -42,11 +42,11 @@ std::vector<int32_t> PromptIds(const std::string& name, const Json& value) {
   return ids;
 }
 
-[[noreturn]] void UnknownField(const std::string& name, bool in_openai_row) {
+// The names of known fields, for finding misspelled ones.
+std::vector<std::string> KnownFields(bool in_openai_row) {
   std::vector<std::string> known = {"prompt",
                                     "messages",
                                     "prompt_token_ids",
-                                    "n",
                                     "presence_penalty",
                                     "frequency_penalty",
                                     "temperature",
@@ -74,9 +74,40 @@ std::vector<int32_t> PromptIds(const std::string& name, const Json& value) {
                                     "reasoning_effort",
                                     "chat_template_kwargs"};
   if (in_openai_row) known.emplace_back("max_completion_tokens");
-  const std::string near = NearestName(name, known);
-  throw RowError("invalid_row",
-                 name.substr(0, 64) + ": unknown field" + (near.empty() ? "" : "; did you mean " + near + "?"));
+  return known;
+}
+
+// Sets the id of a row from one of its fields, which may be an integer.
+void SetId(const std::string& key, const Json& value, RowId& id) {
+  if (value.is_number_integer()) {
+    id.custom_id = value.dump();
+  } else if (value.is_string()) {
+    id.custom_id = value.get<std::string>();
+  } else {
+    throw RowError("invalid_row", key + ": must be a string or an integer");
+  }
+  id.id_key = key;
+  id.id_value = value;
+}
+
+bool IsOpenAiRow(const Json& row) {
+  if (row.contains("prompt") || row.contains("messages") || row.contains("prompt_token_ids")) return false;
+  return row.contains("body") || row.contains("url") || row.contains("method");
+}
+
+void SetJsonId(const Json& row, RowId& id) {
+  id.is_openai = IsOpenAiRow(row);
+  if (const auto custom_id = row.find("custom_id"); custom_id != row.end() && !custom_id->is_null()) {
+    id.custom_id = TextField("custom_id", *custom_id);
+    id.id_value = *id.custom_id;
+  } else if (const auto row_id = row.find("id"); !id.is_openai && row_id != row.end() && !row_id->is_null()) {
+    SetId("id", *row_id, id);
+  }
+}
+
+// Fields of the records that a file of --errors has and its rows do not.
+bool IsRecordField(const std::string& name, bool in_openai_row) {
+  return name == "error" || (in_openai_row && (name == "id" || name == "response"));
 }
 
 // Sets the member of RequestOptions called `name`. Returns false if there is none.
@@ -97,7 +128,17 @@ bool SetOption(const std::string& name, const Json& value, BatchRow& row) {
 RowParser::RowParser(InputFormat format, RowDefaults defaults, const PromptRenderer* renderer)
     : format_(format), defaults_(std::move(defaults)), renderer_(renderer) {}
 
-void RowParser::SetColumns(std::string_view record, const std::optional<std::string>& row_template) {
+size_t RowParser::ColumnOf(const std::string& name, const char* flag) const {
+  const auto at = std::find(columns_.begin(), columns_.end(), name);
+  if (at == columns_.end()) {
+    const std::string near = NearestName(name, columns_);
+    throw ConfigError(std::string(flag) + ": unknown column (" + name + ")" +
+                      (near.empty() ? "" : "; did you mean " + near + "?"));
+  }
+  return static_cast<size_t>(at - columns_.begin());
+}
+
+void RowParser::SetColumns(std::string_view record) {
   if (record.substr(0, 3) == "\xEF\xBB\xBF") record.remove_prefix(3);  // spreadsheets write a byte order mark
   std::vector<std::string> columns;
   try {
@@ -107,30 +148,46 @@ void RowParser::SetColumns(std::string_view record, const std::optional<std::str
   }
   columns_ = std::move(columns);
   if (defaults_.preset) defaults_.preset->CheckVariables(columns_);
-  if (row_template) {
-    template_.emplace(*row_template, columns_);
-    return;
-  }
+  const TableOptions& table = defaults_.table;
+  if (table.id_column) id_column_ = ColumnOf(*table.id_column, "--id-column");
+  if (table.system_template) system_template_.emplace(*table.system_template, columns_, "--system-template");
   const auto index_of = [&](std::string_view name) {
     return static_cast<size_t>(std::find(columns_.begin(), columns_.end(), name) - columns_.begin());
   };
+  const auto choose_carried = [&] {
+    if (!defaults_.carries) return;
+    for (const std::string& name : table.carried_columns) carried_columns_.push_back(ColumnOf(name, "--carry-column"));
+    if (!carried_columns_.empty()) return;
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      const bool is_used = template_->Uses(i) || (system_template_ && system_template_->Uses(i)) || id_column_ == i ||
+                           (defaults_.preset && defaults_.preset->preset().prompt &&
+                            defaults_.preset->preset().prompt->Uses(columns_[i]));
+      if (!is_used) carried_columns_.push_back(i);
+    }
+  };
+  if (table.row_template) {
+    template_.emplace(*table.row_template, columns_, "--template");
+    choose_carried();
+    return;
+  }
   size_t column = columns_.size() == 1 ? 0 : index_of("prompt");
   if (column == columns_.size() && defaults_.preset) column = index_of(kInputName);
   if (column < columns_.size()) {
     template_.emplace(column);
   } else if (defaults_.preset && defaults_.preset->preset().prompt && !defaults_.preset->takes_input()) {
-    template_.emplace("", columns_);
+    template_.emplace("", columns_, "--template");
   } else {
     throw ConfigError(std::string("--template: required, because the input has no column named prompt") +
                       (defaults_.preset ? " or input" : ""));
   }
+  choose_carried();
 }
 
-Prompt RowParser::TextRowPrompt(const std::string& text) const {
+Prompt RowParser::TextRowPrompt(const std::string& text, const std::string& system) const {
   if (!PromptsAreChats()) return TextPrompt{text, true};
   Json body;
   body["messages"] = Json::array({Json({{"role", "user"}, {"content", text}})});
-  return TextPrompt{ChatPrompt(body, defaults_.system, renderer_), false};
+  return TextPrompt{ChatPrompt(body, system, renderer_), false};
 }
 
 bool RowParser::PromptsAreChats() const {
@@ -144,16 +201,7 @@ std::string RowParser::WithPreset(std::string text, const std::vector<std::strin
   return fields.empty() ? defaults_.preset->Fill(text) : defaults_.preset->Fill(text, columns_, fields);
 }
 
-BatchRow RowParser::Parse(std::string_view record, RowId& id) const {
-  if (format_ == InputFormat::kJsonLines) return ParseJson(record, id);
-  BatchRow row;
-  row.id = id;
-  row.params = defaults_.params;
-  row.is_chat = PromptsAreChats();
-  if (format_ == InputFormat::kText) {
-    row.prompt = TextRowPrompt(WithPreset(std::string(record)));
-    return row;
-  }
+std::vector<std::string> RowParser::ParseFields(std::string_view record, RowId& id) const {
   std::vector<std::string> fields;
   try {
     fields = SplitCsvRecord(record, format_ == InputFormat::kTsv ? '\t' : ',');
@@ -164,16 +212,60 @@ BatchRow RowParser::Parse(std::string_view record, RowId& id) const {
     throw RowError("invalid_row", "row: has " + std::to_string(fields.size()) + " fields, but the header has " +
                                       std::to_string(columns_.size()));
   }
-  row.prompt = TextRowPrompt(WithPreset(template_->Fill(fields), fields));
+  if (id_column_) {
+    if (fields[*id_column_].empty()) throw RowError("invalid_row", columns_[*id_column_] + ": the id is empty");
+    SetId("id", fields[*id_column_], id);
+  }
+  return fields;
+}
+
+void RowParser::ParseId(std::string_view record, RowId& id) const {
+  if (format_ == InputFormat::kJsonLines) {
+    SetJsonId(ParseRecord(record), id);
+  } else if (is_table()) {
+    ParseFields(record, id);
+  }
+}
+
+BatchRow RowParser::Parse(std::string_view record, RowId& id) const {
+  if (format_ == InputFormat::kJsonLines) return ParseJson(record, id);
+  BatchRow row;
+  row.params = defaults_.params;
+  row.is_chat = PromptsAreChats();
+  if (!is_table()) {
+    if (format_ == InputFormat::kTextFiles && record.find('\0') != std::string_view::npos) {
+      throw RowError("invalid_row", "file: is not a text file");
+    }
+    row.id = id;
+    row.prompt = TextRowPrompt(WithPreset(std::string(record)), defaults_.system);
+    return row;
+  }
+  row.fields = ParseFields(record, id);
+  row.id = id;
+  for (const size_t column : carried_columns_) row.carried[columns_[column]] = row.fields[column];
+  const std::string system = system_template_ ? system_template_->Fill(row.fields) : defaults_.system;
+  row.prompt = TextRowPrompt(WithPreset(template_->Fill(row.fields), row.fields), system);
   return row;
+}
+
+void RowParser::WarnIfMisspelled(const std::string& name, bool in_openai_row, int64_t line) const {
+  constexpr size_t kMaxWarnings = 100;
+  if (warned_.size() >= kMaxWarnings || name.size() > 64 || warned_.contains(name)) return;
+  const std::string near = NearestName(name, KnownFields(in_openai_row));
+  if (near.empty()) return;
+  warned_.insert(name);
+  warnings_.push_back("line " + std::to_string(line) + ": field " + name +
+                      " is not known and has no effect; did you mean " + near + "?");
+}
+
+void RowParser::Carry(const std::string& name, const Json& value, BatchRow& row) const {
+  WarnIfMisspelled(name, row.id.is_openai, row.id.line);
+  if (defaults_.carries && !row.id.is_openai) row.carried[name] = value;
 }
 
 BatchRow RowParser::ParseJson(std::string_view record, RowId& id) const {
   const Json json = ParseRecord(record);
-  id.is_openai = json.contains("body") || json.contains("url") || json.contains("method");
-  if (const auto custom_id = json.find("custom_id"); custom_id != json.end() && !custom_id->is_null()) {
-    id.custom_id = TextField("custom_id", *custom_id);
-  }
+  SetJsonId(json, id);
   BatchRow row;
   row.id = id;
   row.params = defaults_.params;
@@ -182,7 +274,8 @@ BatchRow RowParser::ParseJson(std::string_view record, RowId& id) const {
     if (!id.custom_id) throw RowError("invalid_row", "custom_id: missing");
     row.kind = OpenAiKind(json);
     for (const auto& [name, value] : json.items()) {
-      if (name != "custom_id" && name != "method" && name != "url" && name != "body") UnknownField(name, true);
+      const bool is_known = name == "custom_id" || name == "method" || name == "url" || name == "body";
+      if (!is_known && !IsRecordField(name, true)) Carry(name, value, row);
     }
     if (!json.contains("body") || !json["body"].is_object()) throw RowError("invalid_row", "body: must be an object");
     body = &json["body"];
@@ -199,12 +292,14 @@ BatchRow RowParser::ParseJson(std::string_view record, RowId& id) const {
       prompt_name = name;
     } else if (name == "add_special_tokens") {
       add_special_tokens = SwitchField(name, value);
-    } else if (IsChatField(name) || (name == "custom_id" && !id.is_openai) || SetOption(name, value, row)) {
+    } else if (IsChatField(name) || (name == id.id_key && !id.is_openai) || SetOption(name, value, row)) {
+      continue;
+    } else if (IsRecordField(name, false) && !id.is_openai) {
       continue;
     } else if (id.is_openai && SetOpenAiField(name, value, *body, row)) {
       continue;
     } else if (!SetSamplingField(name, value, row.params)) {
-      UnknownField(name, id.is_openai);
+      Carry(name, value, row);
     }
   }
   if (row.kind == RowKind::kOpenAiChat && prompt_name != "messages") {
@@ -225,7 +320,7 @@ BatchRow RowParser::ParseJson(std::string_view record, RowId& id) const {
     const std::string text = WithPreset(TextField("prompt", *prompt));
     row.is_chat = PromptsAreChats();
     if (row.is_chat) {
-      row.prompt = TextRowPrompt(text);
+      row.prompt = TextRowPrompt(text, defaults_.system);
     } else {
       row.prompt = TextPrompt{text, add_special_tokens};
     }

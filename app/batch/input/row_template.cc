@@ -7,17 +7,21 @@
 
 namespace vllm::app {
 
-RowTemplate::RowTemplate(std::string_view text, const std::vector<std::string>& columns)
-    : template_(text, "--template") {
+RowTemplate::RowTemplate(std::string_view text, const std::vector<std::string>& columns, const std::string& flag)
+    : template_(text, flag) {
   for (const std::string& name : template_.names()) {
     const auto column = std::find(columns.begin(), columns.end(), name);
     if (column == columns.end()) {
       const std::string near = NearestName(name, columns);
-      throw ConfigError("--template: unknown column (" + name + ")" +
+      throw ConfigError(flag + ": unknown column (" + name + ")" +
                         (near.empty() ? "" : "; did you mean " + near + "?"));
     }
     columns_.push_back(static_cast<size_t>(column - columns.begin()));
   }
+}
+
+bool RowTemplate::Uses(size_t column) const {
+  return std::find(columns_.begin(), columns_.end(), column) != columns_.end();
 }
 
 std::string RowTemplate::Fill(const std::vector<std::string>& fields) const {

@@ -12,11 +12,13 @@ namespace vllm::app {
 // A template such as "Translate: {column}". {{ and }} stand for literal braces.
 class RowTemplate {
  public:
-  // Throws ConfigError if the braces do not match or a name is not in `columns`.
-  RowTemplate(std::string_view text, const std::vector<std::string>& columns);
+  // `flag` names the template in errors. Throws ConfigError if the braces do not match or a name is not in `columns`.
+  RowTemplate(std::string_view text, const std::vector<std::string>& columns, const std::string& flag);
   // The template whose text is the field of this column.
   explicit RowTemplate(size_t column) : template_("{field}", ""), columns_{column} {}
 
+  // Returns true if the text contains this column.
+  bool Uses(size_t column) const;
   // Returns the text with each {column} replaced by its field. REQUIRES: `fields` has one field per column.
   std::string Fill(const std::vector<std::string>& fields) const;
 
