@@ -199,6 +199,8 @@ std::optional<double> BatchRunner::TotalRows() const {
 
 void BatchRunner::Stop() {
   at_end_ = true;
+  end_ = std::chrono::steady_clock::now();
+  has_lost_rows_ = has_lost_rows_ || !running_.empty();
   counts_.num_rows -= static_cast<int64_t>(running_.size());
   for (const auto& [request_id, head] : running_) {
     engine_.AbortRequest(request_id);

@@ -73,7 +73,7 @@ class BatchRunner {
   // Returns the progress, such as "120/1,000 rows, in 520.0 tok/s, out 80.2 tok/s, 3 min 20 s left".
   std::string ProgressText() const;
   // Returns true if all rows of the input are in the output.
-  bool has_all_rows() const { return input_ended_ && running_.empty(); }
+  bool has_all_rows() const { return input_ended_ && running_.empty() && !has_lost_rows_; }
   // Returns the number of rows that an earlier start of the job has finished.
   int64_t num_skipped() const { return source_.num_skipped(); }
   const BatchCounts& counts() const { return counts_; }
@@ -126,7 +126,8 @@ class BatchRunner {
   bool knows_all_rows_ = false;      // the number of rows that the scan finds is the number of rows to run
   bool was_stopped_ = false;
   bool input_ended_ = false;
-  int interrupt_signal_ = 0;  // not 0: the runner drains
+  bool has_lost_rows_ = false;  // rows that were running were stopped
+  int interrupt_signal_ = 0;    // not 0: the runner drains
   std::chrono::steady_clock::time_point drain_end_{};
   int64_t window_;  // maximum number of rows in the engine
   bool in_background_ = false;

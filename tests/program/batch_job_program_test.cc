@@ -139,6 +139,18 @@ TEST_F(BatchJobProgramTest, AnInterruptedJobLosesAndDoublesNoRow) {
   ExpectSurvives(SIGHUP, 4, {"--max-num-seqs", "4"});
 }
 
+TEST_F(BatchJobProgramTest, AKilledJobWithAnErrorsFileLosesNoRow) {
+  const std::string input = Write("in.jsonl", Rows(300));
+  ASSERT_EQ(Batch({input, "-o", Path("whole.jsonl"), "--errors", Path("whole.errors")}).status, 1);
+  const std::vector<std::string> words = {input, "-o", Path("out.jsonl"), "--errors", Path("out.errors"), "--resume"};
+  for (int i = 0; i < 4; ++i) Kill(words, SIGKILL, std::chrono::milliseconds(90 + 40 * i));
+  ASSERT_EQ(Batch(words).status, 1);
+  EXPECT_EQ(Sorted(Read(Path("out.jsonl"))), Sorted(Read(Path("whole.jsonl"))));
+  EXPECT_EQ(Sorted(Read(Path("out.errors"))), Sorted(Read(Path("whole.errors"))));
+  ASSERT_EQ(RunProgram({"batch", "retry", Path("out.jsonl")}).status, 1);
+  EXPECT_EQ(Sorted(Read(Path("out.errors"))), Sorted(Read(Path("whole.errors"))));
+}
+
 TEST_F(BatchJobProgramTest, AKilledOrderedJobIsInOrderInTheEnd) {
   const std::string input = Write("in.jsonl", Rows(300));
   ASSERT_EQ(Batch({input, "-o", Path("whole.jsonl"), "--ordered"}).status, 1);
@@ -337,6 +349,16 @@ TEST_F(BatchJobProgramTest, ShardsTogetherAreAllRowsAndASampleIsTheSameEachTime)
 // Runs `script` in a new mount namespace, where a user may mount a tmpfs.
 int RunInNamespace(const std::string& script) {
   return std::system(("unshare -rm sh -c '" + script + "' 2>/dev/null").c_str());
+}
+
+TEST_F(BatchJobProgramTest, AnInterruptedJobWhoseRowsWereAllRunningIsUnfinished) {
+  const std::string model = CopyGuideModel(directory_ / "model", {.context = 100'000});
+  const std::string input = Write("in.txt", "Once\nOne day\n");
+  const std::vector<std::string> words = {"-m", model, input, "-o", Path("out.jsonl"), "-n", "90000", "--ignore-eos"};
+  EXPECT_EQ(Kill(words, SIGINT, std::chrono::milliseconds(600)), 130);
+  const Json status = Json::parse(RunProgram({"batch", "status", Path("out.jsonl"), "--json"}).out);
+  EXPECT_EQ(status["state"], "interrupted");
+  EXPECT_EQ(status["rows"], 0);
 }
 
 TEST_F(BatchJobProgramTest, AFullDiskEndsTheJobWithStatusFourAndItCanBeResumed) {

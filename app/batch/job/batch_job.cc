@@ -121,13 +121,17 @@ void CheckJob(const std::string& output_path, const JobState& state, const nlohm
 BatchJob::BatchJob(const std::string& output_path, const std::string& errors_path, nlohmann::ordered_json header,
                    const JobOptions& options)
     : header_(std::move(header)), options_(options) {
-  // Another process may have changed the files since the caller read their state.
-  JobState state = ReadJobState(output_path);
-  CheckJob(output_path, state, header_, options_);
-  if (options_.overwrites || !state.has_job_file) {
+  bool starts = options_.overwrites;
+  {
+    // Another process may have changed the files since the caller read their state.
+    JobState state = ReadJobState(output_path);
+    CheckJob(output_path, state, header_, options_);
+    starts = starts || !state.has_job_file;
+    if (!starts) header_ = std::move(state.header);
+  }
+  if (starts) {
     Start(output_path, errors_path);
   } else {
-    header_ = state.header;
     FinishRewrite(output_path, GenerationOf(header_));
     Resume(output_path, errors_path);
   }

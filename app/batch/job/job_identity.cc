@@ -63,8 +63,8 @@ std::string ValueText(const Flag& flag, const std::string& value) {
     return {buffer.data(), end};
   }
   if (flag.kind == ValueKind::kSwitch || flag.kind == ValueKind::kNegatable) return ParseSwitch(value) ? "on" : "off";
-  // --tools and --json-schema take the name of a file or JSON.
-  if (flag.kind == ValueKind::kPath || flag.name == "tools" || flag.name == "json-schema") {
+  // --tools and --json-schema take the name of a file or JSON. --errors is an output.
+  if ((flag.kind == ValueKind::kPath && flag.name != "errors") || flag.name == "tools" || flag.name == "json-schema") {
     constexpr size_t kMaxBytes = 64 << 20;
     std::string text;
     if (tokenizer::ReadRegularFile(value, kMaxBytes, text).ok()) return DigestText(text);
