@@ -205,6 +205,23 @@ TEST_F(BatchJobProgramTest, AnotherStartWithoutAFlagSaysWhatToDoAndChangesNothin
   EXPECT_EQ(Read(output), text);
 }
 
+TEST_F(BatchJobProgramTest, AJobWithoutRowsIsStartedAgain) {
+  const std::string input = Write("in.csv", "a,b\nOnce,1\n");
+  EXPECT_EQ(Batch({input, "-o", Path("out.csv"), "--format", "csv"}).status, 2);
+  EXPECT_EQ(Batch({input, "-o", Path("out.csv"), "--format", "csv", "--template", "{a}", "-n", "2"}).status, 0);
+}
+
+TEST_F(BatchJobProgramTest, RowsThatTheJobFileHasLostAreNotReplacedWithoutAFlag) {
+  const std::string input = Write("in.txt", "Once\n");
+  const std::string output = Path("out.jsonl");
+  ASSERT_EQ(Batch({input, "-o", output, "-n", "2"}).status, 0);
+  const std::string text = Read(output);
+  const std::string job = Read(output + ".job");
+  Write("out.jsonl.job", job.substr(0, job.find('\n') + 1));
+  EXPECT_EQ(Batch({input, "-o", output, "-n", "2"}).status, 2);
+  EXPECT_EQ(Read(output), text);
+}
+
 TEST_F(BatchJobProgramTest, ResumeNamesTheSettingOrModelThatChangedAndAllowsOthers) {
   const std::string input = Write("in.txt", "Once\nOne day\n");
   const std::string output = Path("out.jsonl");

@@ -47,7 +47,8 @@ bool RowSource::ParseRow(RecordSource::Status status) {
       const std::string name = id.custom_id ? "row " + *id.custom_id : "row " + std::to_string(id.index);
       throw ConfigError(
           "batch input: " + name + " (line " + std::to_string(id.line) + ") has changed since the job has finished it",
-          "give the changed row another id, or --overwrite starts the job again");
+          id.custom_id ? "give the changed row another id, or start the job again with --overwrite"
+                       : "--overwrite starts the job again");
     }
   }
   if (error) throw RowError(*error);

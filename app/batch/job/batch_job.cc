@@ -67,9 +67,11 @@ JobState ReadJobState(const std::string& output_path) {
   state.is_locked = IsLocked(output_path);
   if (!state.has_job_file) return state;
   int64_t size = 0;
+  int64_t head_bytes = 0;
   state.header = ReadJob(
       JobPath(output_path),
       [&](const JobEntry& entry) {
+        if (entry.kind == JobEntry::Kind::kHead && !entry.in_errors_file) head_bytes = entry.end;
         if (entry.kind == JobEntry::Kind::kInput) {
           state.input = InputOf(entry);
         } else if (entry.kind == JobEntry::Kind::kRow) {
@@ -79,6 +81,7 @@ JobState ReadJobState(const std::string& output_path) {
       },
       size);
   state.finished.Sort();
+  state.has_no_rows = state.finished.empty() && SizeOf(output_path) <= head_bytes;
   return state;
 }
 
@@ -87,6 +90,8 @@ void CheckJob(const std::string& output_path, const JobState& state, const nlohm
   const std::string object = "batch output " + output_path + ": ";
   if (state.is_locked) throw ConfigError(object + "another process is writing to it");
   if (options.overwrites || (!state.exists && !state.has_job_file)) return;
+  // A job without rows has nothing to lose, for example after an error in the header of a table.
+  if (state.has_job_file && state.has_no_rows) return;
   if (!state.has_job_file) {
     throw ConfigError(object + (options.resumes ? "cannot be resumed, because it has no job file (" +
                                                       JobPath(output_path) + "); --overwrite replaces it"
@@ -126,7 +131,9 @@ BatchJob::BatchJob(const std::string& output_path, const std::string& errors_pat
     // Another process may have changed the files since the caller read their state.
     JobState state = ReadJobState(output_path);
     CheckJob(output_path, state, header_, options_);
-    starts = starts || !state.has_job_file;
+    starts = starts || !state.has_job_file || state.has_no_rows;
+    // An interrupted rewrite may have left a file.
+    if (starts && state.has_job_file) unlink(RewrittenPath(output_path, GenerationOf(state.header)).c_str());
     if (!starts) header_ = std::move(state.header);
   }
   if (starts) {
@@ -139,7 +146,7 @@ BatchJob::BatchJob(const std::string& output_path, const std::string& errors_pat
 }
 
 void BatchJob::Start(const std::string& output_path, const std::string& errors_path) {
-  if (!errors_path.empty() && !options_.overwrites && SizeOf(errors_path) > 0) {
+  if (!errors_path.empty() && !options_.overwrites && !IsFile(JobPath(output_path)) && SizeOf(errors_path) > 0) {
     throw ConfigError("batch errors file " + errors_path + ": exists; --overwrite replaces it");
   }
   output_ = std::make_unique<OutputFile>(output_path);

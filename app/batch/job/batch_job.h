@@ -44,6 +44,7 @@ struct JobInput {
 struct JobState {
   bool exists = false;  // the output exists and is not empty
   bool has_job_file = false;
+  bool has_no_rows = false;  // of a job; the output has at most the header of a table
   bool is_locked = false;
   bool has_ended = false;
   nlohmann::ordered_json header;
