@@ -2,9 +2,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
+#include <initializer_list>
 #include <new>
 #include <string_view>
 #include <system_error>
@@ -101,17 +103,34 @@ int Run(std::vector<std::string> words) {
   return Dispatch(settings);
 }
 
+// Writes a line of plain text to standard error without allocating memory. Bytes outside ASCII become '?', because the
+// text may contain anything.
+void WriteLastLine(std::initializer_list<std::string_view> parts) {
+  std::array<char, 512> line;
+  size_t size = 0;
+  for (const std::string_view part : parts) {
+    for (const char c : part.substr(0, line.size() - 1 - size)) line[size++] = c >= ' ' && c <= '~' ? c : '?';
+  }
+  line[size++] = '\n';
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), size);
+}
+
 // The terminate handler. It also runs if an allocation fails in a destructor: the destructors of JSON values and of
-// directory iterators allocate memory.
+// directory iterators allocate memory. std::current_exception is null if a destructor ends the program while an
+// exception unwinds the stack, as that of a joinable std::thread does.
 [[noreturn]] void OnTerminate() {
   RestoreTerminal();
   try {
     if (const std::exception_ptr current = std::current_exception()) std::rethrow_exception(current);
+    WriteLastLine({"vllmcli: internal error: terminated without a handled exception",
+                   std::uncaught_exceptions() > 0 ? ", while another exception was being thrown" : ""});
   } catch (const std::bad_alloc&) {
-    constexpr std::string_view kText = "vllmcli: out of memory\n";
-    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kText.data(), kText.size());
+    WriteLastLine({"vllmcli: out of memory"});
     _exit(kNoResource);
+  } catch (const std::exception& error) {
+    WriteLastLine({"vllmcli: internal error: uncaught exception: ", error.what()});
   } catch (...) {
+    WriteLastLine({"vllmcli: internal error: uncaught exception of unknown type"});
   }
   std::abort();
 }

@@ -233,20 +233,11 @@ std::unique_ptr<LiveServer> LiveServer::Start(const LiveSource& source, const st
     }
     if (!fd.valid()) return nullptr;
     is_listening = true;
-    auto impl = std::make_unique<Impl>(source, path, std::move(fd));
-    Impl* running = impl.get();
-    const BlockSignals block_signals;
-    impl->thread = std::thread([running] {
-      pthread_setname_np(pthread_self(), "live-server");
-      try {
-        running->Run();
-      } catch (const std::exception&) {
-        // Out of memory. The process continues without viewers.
-        running->viewers.clear();
-        running->listen_fd = tokenizer::UniqueFd();
-      }
-    });
-    return std::unique_ptr<LiveServer>(new LiveServer(std::move(impl)));
+    // The thread starts last, in an object whose destructor joins it: an exception between the start of a thread and
+    // its join would end the process.
+    std::unique_ptr<LiveServer> server(new LiveServer(std::make_unique<Impl>(source, path, std::move(fd))));
+    server->StartThread();
+    return server;
   } catch (const std::exception&) {
     if (is_listening) unlink(path.c_str());
     return nullptr;
@@ -255,9 +246,24 @@ std::unique_ptr<LiveServer> LiveServer::Start(const LiveSource& source, const st
 
 LiveServer::LiveServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
+void LiveServer::StartThread() {
+  const BlockSignals block_signals;
+  impl_->thread = std::thread([running = impl_.get()] {
+    pthread_setname_np(pthread_self(), "live-server");
+    try {
+      running->Run();
+    } catch (const std::exception&) {
+      // Out of memory. The process continues without viewers.
+      running->viewers.clear();
+      running->listen_fd = tokenizer::UniqueFd();
+    }
+  });
+}
+
 LiveServer::~LiveServer() {
   // Unlink first, so that no viewer connects to a process that ends.
   unlink(impl_->path.c_str());
+  if (!impl_->thread.joinable()) return;  // it could not be started
   impl_->stop.Set();
   impl_->thread.join();
 }

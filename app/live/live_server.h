@@ -28,6 +28,7 @@ class LiveServer {
  private:
   struct Impl;
   explicit LiveServer(std::unique_ptr<Impl> impl);
+  void StartThread();
 
   std::unique_ptr<Impl> impl_;
 };

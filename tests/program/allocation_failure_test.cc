@@ -1,6 +1,7 @@
 // Runs the program with one failing allocation. The program must either print the same output as without the failure,
 // or print the cause and exit with status 4 (1 if the request failed). It must never crash or hang. By default the
-// tests try a sample of the allocations. With VLLMCLI_ALLOCATIONS=all they try each one.
+// tests try a sample of the allocations, and each of the last ones, during which threads start and end. With
+// VLLMCLI_ALLOCATIONS=all they try each one.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -33,8 +34,9 @@ void TryEachAllocation(const std::vector<std::string>& words) {
   ASSERT_GT(count, 1000u);
   const char* mode = std::getenv("VLLMCLI_ALLOCATIONS");
   const uint64_t step = mode != nullptr && std::string(mode) == "all" ? 1 : count / 150;
+  constexpr uint64_t kNumLast = 250;
   int num_resource = 0;
-  for (uint64_t number = 1; number <= count; number += step) {
+  for (uint64_t number = 1; number <= count; number += number + kNumLast < count ? step : 1) {
     const ProgramResult result = RunWith("FAIL_ALLOCATION", std::to_string(number), words);
     const std::string what = "allocation " + std::to_string(number) + " of " + std::to_string(count) +
                              ", exit status " + std::to_string(result.status) + ": " + result.err;
