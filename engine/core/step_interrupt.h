@@ -1,6 +1,6 @@
 // StepInterrupt: decides whether the current step is worth finishing. Owned by ThreadClient. The engine thread calls
 // BeginStep, EndStep and the functions that begin with TakenIn. The front-end thread calls Abort, ArriveInteractive and
-// Shutdown; other threads call Abort through EngineMonitor. The threads that compute read flag().
+// Shutdown; other threads call Abort through EngineCoreMonitor. The threads that compute read flag().
 //
 // A step stops early if the engine shuts down, if all of its requests are being aborted, or if an interactive request
 // arrives and the step has none. If only some requests are being aborted and a caller waits for the abort, the step

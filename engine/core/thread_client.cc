@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <new>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -41,7 +42,9 @@ ThreadClient::ThreadClient(const VllmConfig& config, ExecutorFactory factory, st
 ThreadClient::~ThreadClient() { Shutdown(ShutdownMode::kAbort); }
 
 void ThreadClient::ThreadMain(const VllmConfig& config, const ExecutorFactory& factory) noexcept {
-  pthread_setname_np(pthread_self(), "engine-core");
+  const int64_t rank = config.parallel.data_parallel_rank;
+  const std::string name = "engine-core" + (rank == 0 ? std::string() : "-" + std::to_string(rank));
+  pthread_setname_np(pthread_self(), name.c_str());
   std::unique_ptr<EngineCore> engine_core;
   EngineCoreReadyInfo engine_ready;
   std::exception_ptr failure;

@@ -12,7 +12,7 @@
 
 #include "engine/core/engine_core.h"
 #include "engine/core/engine_core_client.h"
-#include "engine/core/engine_monitor.h"
+#include "engine/core/engine_core_monitor.h"
 #include "engine/core/input_queue.h"
 #include "engine/core/output_queue.h"
 #include "engine/core/thread_annotations.h"
@@ -36,7 +36,7 @@ class ThreadClient final : public EngineCoreClient {
   bool ResetPrefixCache() override;
   SchedulerStats GetStats() override;
   std::string Warning() const override;
-  EngineMonitor* monitor() override { return &monitor_; }
+  EngineCoreMonitor* monitor() override { return &monitor_; }
   void Shutdown(ShutdownMode mode) override;
 
  private:
@@ -65,7 +65,7 @@ class ThreadClient final : public EngineCoreClient {
   OutputQueue output_queue_;
   StepInterrupt step_interrupt_;
   UtilityResult utility_result_;
-  EngineMonitor monitor_{input_queue_, step_interrupt_};
+  EngineCoreMonitor monitor_{input_queue_, step_interrupt_};
   std::thread thread_;
 };
 

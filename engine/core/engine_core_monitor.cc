@@ -1,11 +1,11 @@
-#include "engine/core/engine_monitor.h"
+#include "engine/core/engine_core_monitor.h"
 
 #include <array>
 #include <utility>
 
 namespace vllm {
 
-void EngineMonitor::RequestSnapshot() {
+void EngineCoreMonitor::RequestSnapshot() {
   {
     MutexLock lock(mutex_);
     if (requested_) return;
@@ -17,18 +17,18 @@ void EngineMonitor::RequestSnapshot() {
   input_queue_.Push(std::move(message));
 }
 
-std::shared_ptr<const EngineSnapshot> EngineMonitor::Latest() {
+std::shared_ptr<const EngineSnapshot> EngineCoreMonitor::Latest() {
   MutexLock lock(mutex_);
   return latest_;
 }
 
-void EngineMonitor::SetAdmissionPaused(bool paused) {
+void EngineCoreMonitor::SetAdmissionPaused(bool paused) {
   EngineCoreMessage message;
   message.type = paused ? EngineCoreRequestType::kPauseAdmission : EngineCoreRequestType::kResumeAdmission;
   input_queue_.Push(std::move(message));
 }
 
-void EngineMonitor::AbortRequest(RequestId request_id) {
+void EngineCoreMonitor::AbortRequest(RequestId request_id) {
   const std::array<RequestId, 1> ids = {request_id};
   step_interrupt_.Abort(ids, AbortUrgency::kPrompt);
   EngineCoreMessage message;
@@ -37,12 +37,15 @@ void EngineMonitor::AbortRequest(RequestId request_id) {
   input_queue_.Push(std::move(message));
 }
 
-void EngineMonitor::Publish(std::shared_ptr<const EngineSnapshot> snapshot) {
-  MutexLock lock(mutex_);
-  // The old snapshot is freed after the lock is released, by the caller's copy or by the last reader.
-  latest_.swap(snapshot);
-  requested_ = false;
-  event_fd_.Set();
+void EngineCoreMonitor::Publish(std::shared_ptr<const EngineSnapshot> snapshot) {
+  {
+    MutexLock lock(mutex_);
+    // The old snapshot is freed after the lock is released, by the caller's copy or by the last reader.
+    latest_.swap(snapshot);
+    requested_ = false;
+    event_fd_.Set();
+  }
+  if (on_publish_) on_publish_();
 }
 
 }  // namespace vllm
