@@ -75,10 +75,11 @@ void VllmConfig::Finalize() {
   }
   CheckRange("--tensor-parallel-size", parallel.tensor_parallel_size, 1, 64);
   CheckHeads(model, parallel.tensor_parallel_size);
+  CheckRange("--data-parallel-size", parallel.data_parallel_size, 1, 64);
   CheckRange("--threads-per-rank", parallel.threads_per_rank, 0, kMaxThreads);
   const kernels::CpuTopology cpus(kernels::UsableCpus());
   if (parallel.threads_per_rank == 0) {
-    parallel.threads_per_rank = std::clamp<int64_t>(cpus.num_cores() / parallel.tensor_parallel_size, 1, kMaxThreads);
+    parallel.threads_per_rank = std::clamp<int64_t>(cpus.num_cores() / parallel.world_size(), 1, kMaxThreads);
   }
   parallel.is_oversubscribed = parallel.num_threads() > cpus.num_threads_at_once();
   CheckRange("--packed-cache-size", load.packed_cache_bytes, 0, kMaxBytes);

@@ -43,17 +43,24 @@ struct SchedulerConfig {
 
 struct ParallelConfig {
   int64_t tensor_parallel_size = 1;
-  int64_t threads_per_rank = 0;  // 0: the cores that this process may use (CpuTopology), divided among the ranks
-  bool pin_cores = true;         // with more than one rank, pins every thread to its own CPU if there are enough
+  int64_t data_parallel_size = 1;  // engines in this process; each has tensor_parallel_size ranks
+  int64_t data_parallel_rank = 0;  // the index of an engine; set by DataParallelClient
+  // 0: the cores that this process may use (CpuTopology), divided among the ranks of all engines.
+  int64_t threads_per_rank = 0;
+  bool pin_cores = true;  // with more than one rank in all, pins every thread to its own CPU if there are enough
   // True if there are more threads than this process's CPUs and CPU quota can run at the same time; set by Finalize.
   bool is_oversubscribed = false;
 
-  int64_t num_threads() const { return tensor_parallel_size * threads_per_rank; }
+  // The ranks of all engines.
+  int64_t world_size() const { return data_parallel_size * tensor_parallel_size; }
+  int64_t num_threads() const { return world_size() * threads_per_rank; }
   // Threads that share a CPU must not spin while waiting for each other.
   kernels::WaitPolicy Wait() const {
     return is_oversubscribed ? kernels::WaitPolicy::kSleep : kernels::WaitPolicy::kSpinThenSleep;
   }
 };
+
+class SharedWeights;
 
 enum class LoadFormat : uint8_t { kAuto, kSafetensors, kGguf, kDummy };
 
@@ -70,6 +77,9 @@ struct LoadConfig {
   // Models with fewer bytes of weights are not cached, because packing them takes no noticeable time.
   int64_t packed_cache_min_bytes = int64_t{16} << 20;
   std::shared_ptr<LoadProgress> progress;  // may be null
+  // The matrices that the data-parallel engines of this process share; null: there is one engine. Set by
+  // DataParallelClient.
+  std::shared_ptr<SharedWeights> shared_weights;
 };
 
 enum class LinearBackend : uint8_t { kNative, kOpenBlas };

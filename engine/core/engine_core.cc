@@ -23,6 +23,7 @@ int64_t GetNumBlocks(const VllmConfig& config, int64_t memory_bytes, int64_t blo
     if (!memory_bound.empty()) limit += " under " + memory_bound;
     if (usable_bytes < memory_bytes) {
       limit += ", limited to " + std::to_string(*config.cache.kv_cache_memory_bytes) + " by --kv-cache-memory";
+      if (config.parallel.data_parallel_size > 1) limit += " divided by --data-parallel-size";
     }
     const std::string needed = std::to_string(num_groups + 1);
     const std::string blocks =

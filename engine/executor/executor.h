@@ -27,15 +27,16 @@ class Executor {
   // Returns the sliding window of each KV-cache group, in tokens; 0: full attention.
   virtual std::vector<int64_t> KVGroupWindows() const { return {0}; }
 
-  // Runs a small step on dummy tokens and returns the bytes available for the KV blocks of all ranks: a share of the
-  // memory that remains after the weights and the buffers of the largest allowed step. Rethrows a rank's exception.
+  // Runs a small step on dummy tokens and returns the bytes available for the KV blocks of all ranks of this engine: a
+  // share of the memory that remains after the weights and the buffers of the largest allowed step. Rethrows a rank's
+  // exception.
   virtual int64_t DetermineAvailableMemory() = 0;
 
   // Returns the name of the limit that determined the last result of DetermineAvailableMemory, such as "MemAvailable"
   // or "RLIMIT_AS (ulimit -v)".
   virtual std::string memory_bound() const { return {}; }
 
-  // Returns the bytes of memory that remain if all of `num_blocks` KV blocks are in use.
+  // Returns the bytes of memory that remain if all of `num_blocks` KV blocks are in use, by each data-parallel engine.
   virtual int64_t SpareMemory(int64_t /*num_blocks*/) const { return std::numeric_limits<int64_t>::max(); }
 
   // Allocates the KV cache: num_blocks usable blocks with ids from 1, and the null block 0. Throws ResourceError.

@@ -31,8 +31,7 @@ TensorParallelExecutor::TensorParallelExecutor(const VllmConfig& config) : confi
   for (int rank = 0; rank < size; ++rank) ShardHeads(config_.model, rank, size);
   const std::unique_ptr<WeightSource> weights = OpenWeights(config_);
   const kernels::AvailableMemory available = kernels::ReadAvailableMemory();
-  const std::string num_threads =
-      std::to_string(config_.parallel.tensor_parallel_size * config_.parallel.threads_per_rank);
+  const std::string num_threads = std::to_string(config_.parallel.num_threads());
   try {
     logits_ = std::make_unique<LogitsBuffer>(config_);
     ranks_ = std::make_unique<RankGroup>(size, config_.parallel.Wait());
@@ -68,12 +67,16 @@ TensorParallelExecutor::~TensorParallelExecutor() {
 }
 
 void TensorParallelExecutor::PlaceRanks() {
-  const int64_t size = config_.parallel.tensor_parallel_size;
-  const int64_t threads = config_.parallel.threads_per_rank;
-  if (size == 1 || !config_.parallel.pin_cores) return;
+  const ParallelConfig& parallel = config_.parallel;
+  if (parallel.world_size() == 1 || !parallel.pin_cores) return;
   const std::vector<int> cpus = kernels::UsableCpus();
-  cores_ = kernels::CpuTopology(cpus).Place(size, threads);
-  if (!cores_.empty()) caller_cores_ = cpus;
+  // The ranks of all engines are placed together, and each engine takes its own.
+  std::vector<std::vector<int>> cores =
+      kernels::CpuTopology(cpus).Place(parallel.world_size(), parallel.threads_per_rank);
+  if (cores.empty()) return;
+  const int64_t first = parallel.data_parallel_rank * parallel.tensor_parallel_size;
+  cores_.assign(cores.begin() + first, cores.begin() + first + parallel.tensor_parallel_size);
+  caller_cores_ = cpus;
 }
 
 int64_t TensorParallelExecutor::PageSizeBytes() const {
@@ -90,22 +93,24 @@ LoadReport TensorParallelExecutor::load_report() const {
 
 int64_t TensorParallelExecutor::UntouchedBytes() const {
   // Pages of a mapped file count as available memory, but decoding needs them. Step buffers are allocated at load but
-  // first written by a step, because writing them at load would make loading slower.
-  int64_t bytes = load_report().mapped_bytes + LogitsBuffer::Bytes(config_);
-  for (const std::unique_ptr<Worker>& worker : workers_) bytes += worker->ScratchBytes();
-  return bytes;
+  // first written by a step, because writing them at load would make loading slower. Data-parallel engines share the
+  // weights. Each has its own buffers, those of the engines that load later included.
+  int64_t buffer_bytes = LogitsBuffer::Bytes(config_);
+  for (const std::unique_ptr<Worker>& worker : workers_) buffer_bytes += worker->ScratchBytes();
+  return load_report().mapped_bytes + config_.parallel.data_parallel_size * buffer_bytes;
 }
 
 int64_t TensorParallelExecutor::SpareMemory(int64_t num_blocks) const {
-  return std::max<int64_t>(0,
-                           kernels::ReadAvailableMemory(UntouchedBytes()).bytes - (num_blocks + 1) * PageSizeBytes());
+  const int64_t kv_bytes = config_.parallel.data_parallel_size * (num_blocks + 1) * PageSizeBytes();
+  return std::max<int64_t>(0, kernels::ReadAvailableMemory(UntouchedBytes()).bytes - kv_bytes);
 }
 
 int64_t TensorParallelExecutor::DetermineAvailableMemory() {
   ranks_->Run([&](int rank) { workers_[static_cast<size_t>(rank)]->ProfileRun(); });
   const kernels::AvailableMemory available = kernels::ReadAvailableMemory(UntouchedBytes());
   memory_bound_ = available.bound;
-  return static_cast<int64_t>(static_cast<double>(available.bytes) * kKVMemoryFraction);
+  return static_cast<int64_t>(static_cast<double>(available.bytes) * kKVMemoryFraction) /
+         config_.parallel.data_parallel_size;
 }
 
 void TensorParallelExecutor::InitializeKVCache(int64_t num_blocks) {

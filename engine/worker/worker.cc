@@ -6,6 +6,7 @@
 
 #include "engine/layers/load_context.h"
 #include "engine/model_loader/packed_cache/packed_store.h"
+#include "engine/model_loader/shared_weights.h"
 #include "engine/models/registry.h"
 #include "kernels/isa/kernels_for.h"
 
@@ -19,14 +20,36 @@ Worker::Worker(const VllmConfig& config, const WeightSource& weights, Communicat
   step_.threads = &threads_;
   step_.communicator = &communicator;
   step_.workspace = &workspace_;
-  PackedStore store(config_, weights, ToString(isa), step_.rank(),
+  LoadModel(weights, ToString(isa));
+  runner_ = std::make_unique<ModelRunner>(config_, step_, *model_, logits_buffer);
+}
+
+void Worker::LoadModel(const WeightSource& weights, std::string_view isa) {
+  SharedWeights* const all_shared = config_.load.shared_weights.get();
+  SharedRankWeights* const shared = all_shared == nullptr ? nullptr : &all_shared->rank(step_.rank());
+  const auto build = [&](WeightMemory& memory) {
+    model_ = BuildModel({config_, weights, memory, step_});
+    for (const MappedFile* file : weights.Files()) file->CheckUnchanged();
+  };
+  if (shared != nullptr && shared->is_complete()) {
+    SharedWeightMemory memory(*shared, nullptr);
+    build(memory);
+    load_report_ = shared->load_report();
+    return;
+  }
+  PackedStore store(config_, weights, isa, step_.rank(),
                     [this](int64_t count, const std::function<void(int64_t i)>& f) {
                       threads_.ParallelFor(count, [&f](int64_t i, int /*thread*/) { f(i); });
                     });
-  model_ = BuildModel({config_, weights, store, step_});
-  for (const MappedFile* file : weights.Files()) file->CheckUnchanged();
+  if (shared == nullptr) {
+    build(store);
+    load_report_ = store.Finish();
+    return;
+  }
+  SharedWeightMemory memory(*shared, &store);
+  build(memory);
   load_report_ = store.Finish();
-  runner_ = std::make_unique<ModelRunner>(config_, step_, *model_, logits_buffer);
+  shared->Complete(load_report_);
 }
 
 int64_t Worker::PageSizeBytes() const {

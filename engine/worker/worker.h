@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "engine/config/vllm_config.h"
@@ -19,8 +20,9 @@ namespace vllm {
 
 class Worker {
  public:
-  // Loads the rank's shard. The rank's threads are pinned to `cores`, if any. Throws ModelError, ConfigError,
-  // ResourceError, std::bad_alloc or std::system_error (a thread cannot be created).
+  // Loads the rank's shard, or uses that of config.load.shared_weights. The rank's threads are pinned to `cores`, if
+  // any. Throws ModelError, ConfigError, ResourceError, std::bad_alloc or std::system_error (a thread cannot be
+  // created).
   Worker(const VllmConfig& config, const WeightSource& weights, Communicator& communicator,
          const std::vector<int>& cores, LogitsBuffer& logits_buffer);
 
@@ -45,6 +47,8 @@ class Worker {
   void Execute(const SchedulerOutput& scheduler_output, ModelRunnerOutput* output);
 
  private:
+  void LoadModel(const WeightSource& weights, std::string_view isa);
+
   const VllmConfig& config_;
   kernels::ThreadPool threads_;
   Workspace workspace_;

@@ -19,8 +19,8 @@ AlignedBuffer::AlignedBuffer(size_t size_bytes) : size_bytes_(size_bytes) {
   data_ = p;
 }
 
-AlignedBuffer::AlignedBuffer(std::shared_ptr<const void> owner, const void* data, size_t size_bytes)
-    : data_(const_cast<void*>(data)), size_bytes_(size_bytes), owner_(std::move(owner)) {}
+AlignedBuffer::AlignedBuffer(std::shared_ptr<const void> owner, const void* data, size_t size_bytes, bool is_filled)
+    : data_(const_cast<void*>(data)), size_bytes_(size_bytes), is_filled_(is_filled), owner_(std::move(owner)) {}
 
 AlignedBuffer::~AlignedBuffer() {
   if (data_ != nullptr && owner_ == nullptr) munmap(data_, size_bytes_);
@@ -29,11 +29,13 @@ AlignedBuffer::~AlignedBuffer() {
 AlignedBuffer::AlignedBuffer(AlignedBuffer&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
       size_bytes_(std::exchange(other.size_bytes_, 0)),
+      is_filled_(std::exchange(other.is_filled_, false)),
       owner_(std::move(other.owner_)) {}
 
 AlignedBuffer& AlignedBuffer::operator=(AlignedBuffer&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_bytes_, other.size_bytes_);
+  std::swap(is_filled_, other.is_filled_);
   std::swap(owner_, other.owner_);
   return *this;
 }

@@ -1,8 +1,8 @@
 // AlignedBuffer: page-aligned memory for weights, the KV cache or a workspace. It is either zeroed memory from mmap or
-// a part of a file that is mapped read-only. A page uses physical memory only once it is touched. The first thread to
-// write a zeroed page determines the page's NUMA node. Huge pages are advised for zeroed buffers of 2 MiB or more.
-// Memory accounting counts whole buffers, so it does not depend on the system's setting for transparent huge pages. A
-// buffer has one owner and does no locking.
+// memory that something else keeps mapped: a part of a file, or a buffer that several owners share. A page uses
+// physical memory only once it is touched. The first thread to write a zeroed page determines the page's NUMA node.
+// Huge pages are advised for zeroed buffers of 2 MiB or more. Memory accounting counts whole buffers, so it does not
+// depend on the system's setting for transparent huge pages. A buffer has one owner and does no locking.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,10 @@ class AlignedBuffer {
   AlignedBuffer() = default;
   // Maps zeroed memory. Throws std::bad_alloc.
   explicit AlignedBuffer(size_t size_bytes);
-  // Refers to existing, read-only bytes, which `owner` keeps mapped. REQUIRES: `data` is page-aligned.
-  AlignedBuffer(std::shared_ptr<const void> owner, const void* data, size_t size_bytes);
+  // Refers to existing bytes, which `owner` keeps mapped. They have their contents already and are read-only, unless
+  // `is_filled` is false: then they are zeroed, and this buffer is the one through which they are written. REQUIRES:
+  // `data` is page-aligned.
+  AlignedBuffer(std::shared_ptr<const void> owner, const void* data, size_t size_bytes, bool is_filled = true);
   ~AlignedBuffer();
   AlignedBuffer(AlignedBuffer&& other) noexcept;
   AlignedBuffer& operator=(AlignedBuffer&& other) noexcept;
@@ -28,7 +30,7 @@ class AlignedBuffer {
   void* data() const { return data_; }
   size_t size_bytes() const { return size_bytes_; }
   // Returns true if the buffer refers to existing contents, which must not be changed.
-  bool is_filled() const { return owner_ != nullptr; }
+  bool is_filled() const { return is_filled_; }
   template <typename T>
   T* as() const {
     return static_cast<T*>(data_);
@@ -37,6 +39,7 @@ class AlignedBuffer {
  private:
   void* data_ = nullptr;
   size_t size_bytes_ = 0;
+  bool is_filled_ = false;
   std::shared_ptr<const void> owner_;  // null: this object owns the memory
 };
 

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "engine/config/errors.h"
+#include "kernels/threading/cpu_topology.h"
+#include "kernels/threading/thread_pool.h"
 #include "tests/support/temp_directory.h"
 
 namespace vllm {
@@ -90,6 +93,8 @@ TEST(VllmConfigTest, RejectionsNameTheFlag) {
       {"--tensor-parallel-size: outside 1 to 64 (65)", [](VllmConfig& c) { c.parallel.tensor_parallel_size = 65; }},
       {"--tensor-parallel-size: does not divide the model's 8 attention heads (3)",
        [](VllmConfig& c) { c.parallel.tensor_parallel_size = 3; }},
+      {"--data-parallel-size: outside 1 to 64 (0)", [](VllmConfig& c) { c.parallel.data_parallel_size = 0; }},
+      {"--data-parallel-size: outside 1 to 64 (65)", [](VllmConfig& c) { c.parallel.data_parallel_size = 65; }},
       {"--threads-per-rank: outside 0 to 1024 (-1)", [](VllmConfig& c) { c.parallel.threads_per_rank = -1; }},
       {"--max-model-len: outside 1 to ", [](VllmConfig& c) { c.model.max_model_len = 0; }},
       {"--max-model-len: the model supports at most 512 tokens (513)",
@@ -99,6 +104,16 @@ TEST(VllmConfigTest, RejectionsNameTheFlag) {
   for (const auto& [message, change] : cases) {
     EXPECT_TRUE(RejectionMessage(change).starts_with(message)) << message << " -> " << RejectionMessage(change);
   }
+}
+
+TEST(VllmConfigTest, CoresAreDividedAmongTheRanksOfAllEngines) {
+  const int64_t num_cores = kernels::CpuTopology(kernels::UsableCpus()).num_cores();
+  VllmConfig config = ValidConfig();
+  config.parallel.tensor_parallel_size = 2;
+  config.parallel.data_parallel_size = 3;
+  config.Finalize();
+  EXPECT_EQ(config.parallel.threads_per_rank, std::max<int64_t>(1, num_cores / 6));
+  EXPECT_EQ(config.parallel.num_threads(), 6 * config.parallel.threads_per_rank);
 }
 
 TEST(VllmConfigTest, RopeScalingAllowsAMaxModelLenAboveMaxPositionEmbeddings) {
