@@ -37,6 +37,7 @@ struct EngineSetup {
   SchedulingPolicy policy = SchedulingPolicy::kFcfs;
   int64_t long_prefill_token_threshold = 0;
   std::optional<kernels::Isa> isa = std::nullopt;
+  int64_t engines = 1;
 };
 
 VllmConfig MakeConfig(const std::string& directory, const EngineSetup& setup) {
@@ -53,6 +54,7 @@ VllmConfig MakeConfig(const std::string& directory, const EngineSetup& setup) {
   config.cache.kv_cache_memory_bytes = int64_t{64} << 20;
   config.parallel.tensor_parallel_size = setup.ranks;
   config.parallel.threads_per_rank = setup.threads;
+  config.parallel.data_parallel_size = setup.engines;
   config.isa = setup.isa;
   config.Finalize();
   return config;
@@ -229,6 +231,25 @@ TEST_F(InvariantTest, SchedulesDoNotChangeResultsOfTwoRanks) {
               .outputs;
   ExpectBase({.max_num_seqs = 64, .ranks = 2});
   ExpectBase({.max_num_seqs = 7, .max_num_batched_tokens = 33, .prefix_caching = false, .num_blocks = 24, .ranks = 2});
+}
+
+TEST_F(InvariantTest, NumberOfEnginesDoesNotChangeResults) {
+  for (const int64_t engines : {2, 3}) {
+    ExpectBase({.engines = engines});
+    EXPECT_GT(stats_.prefix_cache.hits, 0);
+    ExpectBase({.max_num_seqs = 5, .max_num_batched_tokens = 100, .num_blocks = 24, .engines = engines});
+    ExpectBase({.prefix_caching = false, .threads = 2, .policy = SchedulingPolicy::kPriority, .engines = engines},
+               {.num_steps_between = 1});
+  }
+  for (size_t i = 0; i < requests_.size(); i += 3) requests_[i].options.interactive = true;
+  ExpectBase({.max_num_seqs = 4, .engines = 2}, {.num_steps_between = 2});
+}
+
+TEST_F(InvariantTest, NumberOfEnginesDoesNotChangeResultsOfTwoRanks) {
+  base_ = RunRequests(MakeConfig(Directory(), {.max_num_seqs = 1, .ranks = 2}), tokenizer_, requests_,
+                      {.one_at_a_time = true})
+              .outputs;
+  ExpectBase({.max_num_seqs = 64, .ranks = 2, .engines = 2});
 }
 
 TEST_F(InvariantTest, CancelledStepsDoNotChangeResults) {

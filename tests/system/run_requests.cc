@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/config/errors.h"
+#include "engine/data_parallel/data_parallel_client.h"
 #include "tests/support/test_isa.h"
 
 namespace vllm::testing_support {
@@ -47,7 +48,9 @@ RunResult RunRequests(const VllmConfig& given_config, const std::shared_ptr<cons
                       const std::vector<TestRequest>& requests, const RunHow& how) {
   const VllmConfig config = WithTestIsa(given_config);
   LLMEngine engine(config, tokenizer,
-                   how.in_process ? MakeInprocClient(config, how.factory) : MakeThreadClient(config, how.factory));
+                   how.in_process                           ? MakeInprocClient(config, how.factory)
+                   : config.parallel.data_parallel_size > 1 ? MakeDataParallelClient(config, how.factory)
+                                                            : MakeThreadClient(config, how.factory));
   engine.SetReasoningFormat(how.reasoning_format);
   RunResult result;
   for (const TestRequest& request : requests) {

@@ -39,7 +39,7 @@ struct RunHow {
 };
 
 // If the engine rejects a request, its result is "rejected: " and the error message.
-// REQUIRES: config.Finalize() was called.
+// There are config.parallel.data_parallel_size engines. REQUIRES: config.Finalize() was called.
 RunResult RunRequests(const VllmConfig& config, const std::shared_ptr<const tokenizer::Tokenizer>& tokenizer,
                       const std::vector<TestRequest>& requests, const RunHow& how = {});
 
