@@ -34,8 +34,8 @@ BatchRunner::BatchRunner(LLMEngine& engine, RowSource& source, BatchOutput& outp
       progress_(progress),
       formats_(formats),
       total_bytes_(total_bytes),
-      // Twice the largest batch, so that the scheduler has waiting rows when others finish.
-      window_(2 * engine.config().scheduler.max_num_seqs),
+      // Twice the largest batch of all engines, so that each scheduler has waiting rows when others finish.
+      window_(2 * engine.config().scheduler.max_num_seqs * engine.config().parallel.data_parallel_size),
       input_is_file_(source.records().fd() < 0 || IsRegularFile(source.records().fd())),
       start_(std::chrono::steady_clock::now()),
       end_(start_) {}

@@ -116,6 +116,7 @@ CommandLine ParseCommandLine(std::vector<std::string> words, Command default_com
   for (std::string& word : words) {
     if (word == "--") only_arguments = true;
     if (!only_arguments && word == "-tp") word = "--tensor-parallel-size";
+    if (!only_arguments && word == "-dp") word = "--data-parallel-size";
     if (!word.empty() && (word.front() == '[' || word.front() == kGuard)) word.insert(word.begin(), kGuard);
   }
 

@@ -71,6 +71,11 @@ VllmConfig MakeVllmConfig(const Settings& settings, const ModelConfig& model) {
                                 ? SchedulingPolicy::kPriority
                                 : SchedulingPolicy::kFcfs;
   config.parallel.tensor_parallel_size = AtLeastOne(settings, "tensor-parallel-size", 1);
+  config.parallel.data_parallel_size = AtLeastOne(settings, "data-parallel-size", 1);
+  if (config.parallel.data_parallel_size > 1 && settings.Has("trace")) {
+    throw ConfigError("--trace: cannot record " + std::to_string(config.parallel.data_parallel_size) +
+                      " engines, because a trace is that of one scheduler; use --data-parallel-size 1");
+  }
   config.parallel.threads_per_rank = settings.Integer("threads-per-rank").value_or(0);
   const std::string load_format = settings.Text("load-format").value_or("auto");
   if (load_format == "safetensors") config.load.load_format = LoadFormat::kSafetensors;

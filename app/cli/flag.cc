@@ -258,6 +258,10 @@ constexpr Flag kFlags[] = {
      "split the model across N ranks; short form: -tp"},
     {"threads-per-rank", 0, kInteger, "N", "", "0", kEngine, kEngines, false, true,
      "threads per rank; 0: the available cores divided by the number of ranks"},
+    {"data-parallel-size", 0, kInteger, "N", "", "1", kEngine, kEngines, false, true,
+     "run N engines in this process that share the weights, each with its own cores and an equal part of the KV "
+     "cache's "
+     "memory; requests with the same prefix go to the same engine; short form: -dp"},
     {"max-num-seqs", 0, kInteger, "N", "", "128", kEngine, kEngines, false, true, "maximum sequences per step"},
     {"max-num-batched-tokens", 0, kInteger, "N", "", "2048", kEngine, kEngines, false, true,
      "maximum tokens per step; without chunked prefill, raised to at least --max-model-len"},

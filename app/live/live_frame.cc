@@ -181,6 +181,7 @@ void ProcessFields(Fields& fields, Process& process) {
   fields.Field("model", process.model);
   fields.Field("dtype", process.dtype);
   fields.Field("tensor_parallel_size", process.tensor_parallel_size);
+  fields.Field("data_parallel_size", process.data_parallel_size, 1);
   fields.Field("threads_per_rank", process.threads_per_rank);
   fields.Field("max_model_len", process.max_model_len);
   fields.Field("rss_bytes", process.rss_bytes);

@@ -20,6 +20,7 @@ struct LiveProcess {
   std::string model;
   std::string dtype;
   int64_t tensor_parallel_size = 1;
+  int64_t data_parallel_size = 1;
   int64_t threads_per_rank = 1;
   int64_t max_model_len = 0;
   int64_t rss_bytes = 0;

@@ -63,6 +63,7 @@ LiveSource::LiveSource(std::string command, std::string model, LLMEngine& engine
   process_.model = First(model, kMaxPromptBytes);
   process_.dtype = ToString(config.model.dtype);
   process_.tensor_parallel_size = config.parallel.tensor_parallel_size;
+  process_.data_parallel_size = config.parallel.data_parallel_size;
   process_.threads_per_rank = config.parallel.threads_per_rank;
   process_.max_model_len = engine.max_model_len();
 }

@@ -11,6 +11,7 @@
 #include "app/terminal/signals.h"
 #include "engine/config/errors.h"
 #include "engine/core/thread_client.h"
+#include "engine/data_parallel/data_parallel_client.h"
 #include "engine/executor/make_executor.h"
 #include "engine/trace/trace_recorder.h"
 #include "kernels/threading/available_memory.h"
@@ -47,7 +48,7 @@ LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
   if (config.parallel.is_oversubscribed) {
     PrintWarning(std::to_string(config.parallel.num_threads()) + " threads share " +
                  std::to_string(kernels::CpuTopology(kernels::UsableCpus()).num_threads_at_once()) +
-                 " CPUs, which is slow; lower --threads-per-rank or --tensor-parallel-size");
+                 " CPUs, which is slow; lower --threads-per-rank, --tensor-parallel-size or --data-parallel-size");
   }
   CheckSamplingDefaults(loaded.sampling_params, config);
   std::shared_ptr<TraceRecorder> trace;
@@ -70,7 +71,8 @@ LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
   {
     config.load.progress = std::make_shared<LoadProgress>();
     const LoadingStatus status(loaded.location.short_name(), config.load.progress);
-    client = MakeThreadClient(config, MakeExecutor, std::move(trace));
+    client = config.parallel.data_parallel_size > 1 ? MakeDataParallelClient(config, MakeExecutor)
+                                                    : MakeThreadClient(config, MakeExecutor, std::move(trace));
     loaded.tokenizer = tokenizer.get();
   }
   if (!tokenizer_warning.empty()) PrintWarning(tokenizer_warning);

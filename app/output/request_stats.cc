@@ -74,11 +74,13 @@ std::string WeightStatsText(const LoadReport& report) {
 }
 
 std::string RankStatsText(const ParallelConfig& parallel, const kernels::CpuTopology& cpus) {
-  std::string text = "ranks: " + CountedText(parallel.tensor_parallel_size, "rank") + " of " +
-                     CountedText(parallel.threads_per_rank, "thread");
-  if (parallel.tensor_parallel_size == 1 || !parallel.pin_cores) return text;
+  std::string text = "ranks: ";
+  if (parallel.data_parallel_size > 1) text += CountedText(parallel.data_parallel_size, "engine") + " of ";
+  text +=
+      CountedText(parallel.tensor_parallel_size, "rank") + " of " + CountedText(parallel.threads_per_rank, "thread");
+  if (parallel.world_size() == 1 || !parallel.pin_cores) return text;
   const char* separator = ", on NUMA nodes ";
-  for (const std::vector<int>& rank : cpus.Place(parallel.tensor_parallel_size, parallel.threads_per_rank)) {
+  for (const std::vector<int>& rank : cpus.Place(parallel.world_size(), parallel.threads_per_rank)) {
     std::set<int> nodes;
     for (const int cpu : rank) nodes.insert(cpus.NodeOf(cpu));
     text += separator;

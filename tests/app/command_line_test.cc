@@ -59,6 +59,11 @@ TEST(CommandLineTest, TpIsTensorParallelSizeAndNotTemperature) {
   EXPECT_FALSE(line.settings.Has("temperature"));
 }
 
+TEST(CommandLineTest, DpIsDataParallelSize) {
+  EXPECT_EQ(Parse({"batch", "-dp", "3", "x"}).settings.Integer("data-parallel-size"), 3);
+  EXPECT_EQ(Parse({"run", "--", "-dp"}).settings.arguments, (std::vector<std::string>{"-dp"}));
+}
+
 TEST(CommandLineTest, NegatableSwitchesHaveBothForms) {
   EXPECT_TRUE(Parse({"run", "x"}).settings.Switch("enable-prefix-caching"));
   EXPECT_FALSE(Parse({"run", "--no-enable-prefix-caching", "x"}).settings.Switch("enable-prefix-caching"));

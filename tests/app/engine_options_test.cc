@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/cli/command_line.h"
+#include "engine/config/errors.h"
 
 namespace vllm::app {
 namespace {
@@ -38,6 +39,23 @@ TEST(EngineOptionsTest, WithQuantizedWeightsTheKVCacheDefaultsToBFloat16) {
   EXPECT_EQ(CacheTypeOf(unquantized, {}), kernels::KVDType::kFloat16);
   EXPECT_EQ(CacheTypeOf(unquantized, {"--quantization", "int8"}), kernels::KVDType::kBFloat16);
   EXPECT_EQ(CacheTypeOf(unquantized, {"--quantization", "int8", "--dtype", "float16"}), kernels::KVDType::kFloat16);
+}
+
+TEST(EngineOptionsTest, TraceOfSeveralEnginesIsRejected) {
+  const auto parse = [](std::vector<std::string> flags) {
+    return MakeVllmConfig(ParseCommandLine(std::move(flags), Command::kRun).settings, BlockModel());
+  };
+  EXPECT_EQ(parse({"run", "-dp", "1", "--trace", "file"}).parallel.data_parallel_size, 1);
+  EXPECT_EQ(parse({"run", "-dp", "2"}).parallel.data_parallel_size, 2);
+  try {
+    parse({"run", "-dp", "2", "--trace", "file"});
+    ADD_FAILURE() << "no exception";
+  } catch (const ConfigError& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "--trace: cannot record 2 engines, because a trace is that of one scheduler; use --data-parallel-size 1");
+  }
+  EXPECT_THROW(parse({"run", "-dp", "0"}), ConfigError);
 }
 
 }  // namespace

@@ -32,6 +32,9 @@ TEST(RequestStatsTest, RankStatsNameTheNumaNodesOfPinnedRanks) {
   EXPECT_EQ(RankStatsText(parallel, cpus), "ranks: 3 ranks of 2 threads, on NUMA nodes 0, 1, 0+1");
   parallel.threads_per_rank = 3;
   EXPECT_EQ(RankStatsText(parallel, cpus), "ranks: 3 ranks of 3 threads");
+  parallel.tensor_parallel_size = 1;
+  parallel.data_parallel_size = 2;
+  EXPECT_EQ(RankStatsText(parallel, cpus), "ranks: 2 engines of 1 rank of 3 threads, on NUMA nodes 0, 1");
 }
 
 TEST(RequestStatsTest, TheShortLineHasSpeedCachedShareAndContext) {

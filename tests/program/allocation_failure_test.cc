@@ -61,5 +61,11 @@ TEST(AllocationFailureTest, AnyAllocationMayFailWithTwoRanks) {
   TryEachAllocation(words);
 }
 
+TEST(AllocationFailureTest, AnyAllocationMayFailWithTwoEngines) {
+  std::vector<std::string> words = kWords;
+  for (const char* word : {"-dp", "2", "--n", "3", "--temperature", "1", "--seed", "5"}) words.push_back(word);
+  TryEachAllocation(words);
+}
+
 }  // namespace
 }  // namespace vllm::app

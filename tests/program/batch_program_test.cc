@@ -109,7 +109,10 @@ TEST_F(BatchProgramTest, RecordOfARowIsTheSameUnderDifferentSchedules) {
       {"--max-num-batched-tokens", "16"},
       {"--no-enable-prefix-caching"},
       {"--num-kv-blocks", "12", "--max-model-len", "128", "--stats"},
-      {"--ordered"}};
+      {"--ordered"},
+      {"-dp", "2"},
+      {"-dp", "3", "--num-kv-blocks", "12", "--max-model-len", "128"},
+      {"-dp", "2", "-tp", "1", "--max-num-seqs", "2"}};
   for (std::vector<std::string> flags : variants) {
     const std::string name = flags[0];
     flags.push_back(input);

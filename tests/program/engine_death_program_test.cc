@@ -65,6 +65,19 @@ TEST_F(EngineDeathProgramTest, BatchWritesARecordForEachSubmittedRow) {
   }
 }
 
+TEST_F(EngineDeathProgramTest, DeathOfOneEngineFailsTheRowsOfAll) {
+  const std::string rows = temp_.Write("rows.txt", "one\ntwo\nthree\nfour\n");
+  const ProgramResult result = Run({"batch", rows, "--ignore-eos", "-n", "60", "-dp", "2"}, "forward", 0, 12, 1);
+  EXPECT_EQ(result.status, 1);
+  std::istringstream lines(result.out);
+  int num_records = 0;
+  for (std::string line; std::getline(lines, line); ++num_records) {
+    EXPECT_NE(line.find("data-parallel engine "), std::string::npos) << line;
+    EXPECT_NE(line.find("the faulty model throws"), std::string::npos) << line;
+  }
+  EXPECT_GT(num_records, 0);
+}
+
 TEST_F(EngineDeathProgramTest, RequestWithNaNLogitsFails) {
   const ProgramResult result = Run({"complete", "one", "--ignore-eos", "-n", "30"}, "logits", 0, 9, 1);
   EXPECT_EQ(result.status, 1);

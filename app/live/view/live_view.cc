@@ -43,6 +43,7 @@ std::string MachineText(const LiveProcess& process) {
   if (process.tensor_parallel_size > 1) {
     text = CountedText(process.tensor_parallel_size, "rank") + " of " + text;
   }
+  if (process.data_parallel_size > 1) text = CountedText(process.data_parallel_size, "engine") + " of " + text;
   return text + ", memory " + SizeText(process.rss_bytes) + ", context " + GroupedText(process.max_model_len) +
          " tokens, " + process.dtype;
 }
