@@ -83,8 +83,9 @@ TEST(DataParallelRouterTest, LongerPrefixWins) {
 TEST(DataParallelRouterTest, BlockIsCachedOnlyIfItsPredecessorsAre) {
   DataParallelRouter router({.num_ranks = 2});
   const std::vector<BlockHash> hashes = Hashes(0, 4, 1, 4);
-  EXPECT_EQ(router.Route({}, 1), 0);
-  EXPECT_EQ(router.Route(std::span(hashes).subspan(1), 2), 1);
+  EXPECT_EQ(router.Route(std::span(hashes).first(1), 1), 0);
+  EXPECT_EQ(router.Route(std::span(hashes).subspan(1), 1), 1);
+  // Rank 1 has three of the four blocks, but not the first.
   EXPECT_EQ(router.Route(hashes, 1), 0);
 }
 
