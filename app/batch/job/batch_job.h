@@ -5,7 +5,7 @@
 // Invariant:
 // 1. Entry i of a file describes the record between the end of the entry before it and its own end.
 // 2. A record is written before its entry, and both are flushed, the record first.
-// 3. Only records without an entry are ever removed, or, with --overwrite and --retry-errors, what the user asks for.
+// 3. Without --overwrite and --retry-errors, only records without an entry are removed.
 #pragma once
 
 #include <array>
