@@ -93,8 +93,15 @@ BatchInput OpenInput(const Settings& settings) {
   input.format = FormatOf(settings, path);
   input.name = settings.arguments.size() > 1 ? std::to_string(settings.arguments.size()) + " inputs" : path;
   if (input.format == InputFormat::kTextFiles) {
-    auto files = std::make_unique<TextFiles>(settings.arguments);
-    input.num_files = files->num_files();
+    // The output may be in a directory of the input.
+    std::vector<std::string> outputs;
+    for (const char* name : {"output", "errors"}) {
+      if (const std::optional<std::string> output = settings.Text(name)) {
+        outputs.insert(outputs.end(), {*output, JobPath(*output)});
+      }
+    }
+    auto files = std::make_unique<TextFiles>(settings.arguments, outputs);
+    input.files = JobInput{Hash64(files->names()), 0, files->num_files()};
     input.records = std::move(files);
   } else {
     input.file = std::make_unique<InputFile>(path);
@@ -114,7 +121,7 @@ RowSelection SelectionOf(const Settings& settings, const BatchInput& input) {
   };
   if (const std::optional<std::string> shard = settings.Text("shard")) selection.SetShard(ParseShard(*shard));
   if (settings.Has("sample")) {
-    int64_t num_rows = input.num_files;
+    int64_t num_rows = input.files ? input.files->num_rows : 0;
     if (input.file != nullptr) {
       if (!input.is_regular_file()) throw ConfigError("--sample: needs a file, because its rows must be counted first");
       const std::optional<JobInput> scan = ScanInput(input.fd(), {DelimiterOf(input.format)}, InterruptWaits());

@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "app/batch/input/record_source.h"
 #include "app/batch/input/row_parser.h"
 #include "app/batch/input/row_selection.h"
+#include "app/batch/job/batch_job.h"
 #include "app/cli/settings.h"
 #include "tokenizer/formats/regular_file.h"
 
@@ -39,7 +41,7 @@ struct BatchInput {
   InputFormat format = InputFormat::kJsonLines;
   std::unique_ptr<InputFile> file;  // null if the rows are files
   std::unique_ptr<RecordSource> records;
-  int64_t num_files = 0;
+  std::optional<JobInput> files;  // if the rows are files: their number and the digest of their paths
 
   int64_t size() const { return file == nullptr ? 0 : file->size(); }
   bool is_regular_file() const { return size() > 0; }

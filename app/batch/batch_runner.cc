@@ -332,7 +332,7 @@ BackgroundWork BatchRunner::Background() {
   return background;
 }
 
-BatchCounts BatchRunner::Run() {
+void BatchRunner::Run() {
   in_background_ = false;
   try {
     RunRows();
@@ -342,7 +342,6 @@ BatchCounts BatchRunner::Run() {
     throw;
   }
   progress_.Clear();
-  return counts_;
 }
 
 void BatchRunner::RunRows() {

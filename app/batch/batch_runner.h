@@ -64,7 +64,7 @@ class BatchRunner {
   // or with a second signal, throws Interrupted. If the engine dies, writes an error record for each row that
   // was submitted and has not finished, and throws EngineDeadError. Throws ConfigError if the header row or the row
   // template is invalid. Throws OutputClosed, ResourceError.
-  BatchCounts Run();
+  void Run();
 
   // Returns the callbacks that run the rows while the main thread does other things. Borrows this. Nothing is printed
   // until Run is called, which runs the rows that are left. A callback that has thrown throws the same again, and so

@@ -100,7 +100,7 @@ BatchTarget CheckTarget(Settings& settings, const BatchInput& input, const RowDe
     if (target.options.resumes) throw ConfigError("--resume: needs -o FILE with a regular file, which keeps the rows");
     return target;
   }
-  const JobState state = ReadJobState(target.path);
+  const JobState state = ReadJobState(target.path, target.options.retries_errors);
   const bool continues = target.options.resumes && state.has_job_file;
   FixTime(settings, continues ? &state.header : nullptr);
   std::optional<int64_t> input_bytes;
@@ -110,6 +110,11 @@ BatchTarget CheckTarget(Settings& settings, const BatchInput& input, const RowDe
   CheckJob(target.path, state, target.header, target.options);
   if (continues && input.file != nullptr) {
     CheckInput(input.name, *input.file, input.format, state, defaults, target.options);
+  }
+  if (continues && input.files && state.input && state.input->digest != input.files->digest &&
+      !target.options.resumes_anyway) {
+    throw ConfigError("batch input " + input.name + ": other files than when the job began",
+                      "--resume-anyway runs the new ones");
   }
   return target;
 }

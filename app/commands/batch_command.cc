@@ -243,7 +243,8 @@ int BatchCommand(const Settings& given) {
   BatchProgressDisplay progress(ProgressModeOf(settings));
   BatchRunner runner(*model.engine, source, output, live, progress, {input.format, OutputFormatOf(settings)},
                      selection.selects_all() ? input.size() : 0);
-  if (input.file == nullptr && selection.selects_all()) runner.SetTotalRows(input.num_files);
+  if (input.files && selection.selects_all()) runner.SetTotalRows(input.files->num_rows);
+  if (input.files && output.job() != nullptr) output.job()->SetInput(*input.files);
   std::unique_ptr<InputScan> scan;
   if (input.is_regular_file()) {
     scan = std::make_unique<InputScan>(input.fd(), RowFormat{DelimiterOf(input.format)});

@@ -290,6 +290,18 @@ TEST_F(BatchJobProgramTest, FailedRowsRunAgainOnlyOnRequestAndAreReplaced) {
   EXPECT_EQ(json["errors"]["invalid_request"], 1);
 }
 
+TEST_F(BatchJobProgramTest, AFailedRowCanBeCorrectedInTheInput) {
+  const std::string output = Path("out.jsonl");
+  const std::string input = Write("in.jsonl", "{\"prompt\":\"Once\"}\n{\"prompt\":\"One\",\"top_p\":7}\n");
+  ASSERT_EQ(Batch({input, "-o", output, "-n", "3"}).status, 1);
+  Write("in.jsonl", "{\"prompt\":\"Once\"}\n{\"prompt\":\"One\",\"top_p\":0.7}\n");
+  EXPECT_EQ(Batch({input, "-o", output, "-n", "3", "--retry-errors"}).status, 2);
+  const ProgramResult retry = Batch({input, "-o", output, "-n", "3", "--retry-errors", "--resume-anyway"});
+  EXPECT_EQ(retry.status, 0) << retry.err;
+  const std::string text = Read(output);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
+}
+
 TEST_F(BatchJobProgramTest, TheErrorsFileIsAnInputThatFailsTheSameWay) {
   const std::string rows =
       R"({"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{"messages":[{"role":"user","content":"hi"}],"max_tokens":2}})"
@@ -336,6 +348,19 @@ TEST_F(BatchJobProgramTest, TextFilesAreRowsWithTheirPathAsId) {
     for (std::string line; std::getline(lines, line);) text += Json::parse(line)["id"].get<std::string>() + " ";
     return text;
   };
+  Write("notes/a.txt.job", "x");
+  EXPECT_EQ(Batch({Path("notes"), "--prompt", "Summarize:", "-n", "1", "-o", Path("notes/out.jsonl")}).status, 0);
+  const ProgramResult again =
+      Batch({Path("notes"), "--prompt", "Summarize:", "-n", "1", "-o", Path("notes/out.jsonl"), "--resume"});
+  EXPECT_EQ(again.status, 0) << again.err;
+  EXPECT_NE(again.err.find("3 rows (3 done before)"), std::string::npos) << again.err;
+  Write("notes/new.txt", "More");
+  EXPECT_EQ(
+      Batch({Path("notes"), "--prompt", "Summarize:", "-n", "1", "-o", Path("notes/out.jsonl"), "--resume"}).status, 2);
+  fs::remove(Path("notes/new.txt"));
+  fs::remove(Path("notes/out.jsonl"));
+  fs::remove(Path("notes/out.jsonl.job"));
+  fs::remove(Path("notes/a.txt.job"));
   EXPECT_EQ(ids(Path("notes")), Path("notes/a.txt") + " " + Path("notes/sub/b.txt") + " ");
   EXPECT_EQ(ids(Path("notes/*.txt")), Path("notes/a.txt") + " ");
   EXPECT_EQ(ids(Path("notes/a.txt")), Path("notes/a.txt") + " ");

@@ -23,6 +23,15 @@ bool Exists(const std::string& path) {
   return stat(path.c_str(), &status) == 0;
 }
 
+bool IsSameFile(const std::string& a, const std::string& b) {
+  // Most names differ, and then no system call is necessary.
+  const auto name_of = [](const std::string& path) { return std::string_view(path).substr(path.rfind('/') + 1); };
+  struct stat a_status {};
+  struct stat b_status {};
+  return name_of(a) == name_of(b) && stat(a.c_str(), &a_status) == 0 && stat(b.c_str(), &b_status) == 0 &&
+         a_status.st_dev == b_status.st_dev && a_status.st_ino == b_status.st_ino;
+}
+
 bool IsPattern(const std::string& path) { return path.find_first_of("*?[") != std::string::npos; }
 
 // Appends the files below `root`. Does not follow links to directories, which could form a circle.
@@ -53,7 +62,11 @@ void AddDirectory(const std::string& root, std::vector<std::string>& paths) {
 
 bool IsDirectoryOrPattern(const std::string& path) { return IsDirectory(path) || (IsPattern(path) && !Exists(path)); }
 
-TextFiles::TextFiles(const std::vector<std::string>& paths) {
+TextFiles::TextFiles(const std::vector<std::string>& paths, const std::vector<std::string>& left_out) {
+  const auto is_left_out = [&](const std::string& path) {
+    return std::any_of(left_out.begin(), left_out.end(),
+                       [&](const std::string& other) { return IsSameFile(path, other); });
+  };
   for (const std::string& path : paths) {
     const size_t old_size = paths_.size();
     if (IsPattern(path) && !Exists(path)) {
@@ -74,6 +87,16 @@ TextFiles::TextFiles(const std::vector<std::string>& paths) {
       throw ModelError("batch input " + path + ": no such file");
     }
   }
+  std::erase_if(paths_, is_left_out);
+}
+
+std::string TextFiles::names() const {
+  std::string names;
+  for (const std::string& path : paths_) {
+    names += path;
+    names += '\0';
+  }
+  return names;
 }
 
 RecordSource::Status TextFiles::Next(std::string_view& record) {

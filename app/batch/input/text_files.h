@@ -13,11 +13,13 @@ namespace vllm::app {
 class TextFiles : public RecordSource {
  public:
   // `paths` are files, directories, whose files are read in the order of their names, subdirectories included, and
-  // patterns such as "notes/*.txt". Names that begin with a dot are left out of directories and patterns. Throws
-  // ModelError if a path does not exist or a pattern matches nothing.
-  explicit TextFiles(const std::vector<std::string>& paths);
+  // patterns such as "notes/*.txt". Names that begin with a dot are left out of directories and patterns, and so are
+  // the files `left_out`. Throws ModelError if a path does not exist or a pattern matches nothing.
+  explicit TextFiles(const std::vector<std::string>& paths, const std::vector<std::string>& left_out = {});
 
   int64_t num_files() const { return static_cast<int64_t>(paths_.size()); }
+  // Returns all paths, each with a zero byte at its end.
+  std::string names() const;
 
   Status Next(std::string_view& record) override;
   void Fill() override {}

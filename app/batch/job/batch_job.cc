@@ -60,7 +60,7 @@ JobInput InputOf(const JobEntry& entry) { return {entry.digest, entry.end, entry
 
 }  // namespace
 
-JobState ReadJobState(const std::string& output_path) {
+JobState ReadJobState(const std::string& output_path, bool leaves_out_failed) {
   JobState state;
   state.exists = IsFile(output_path) && SizeOf(output_path) > 0;
   state.has_job_file = IsFile(JobPath(output_path));
@@ -74,7 +74,7 @@ JobState ReadJobState(const std::string& output_path) {
         if (entry.kind == JobEntry::Kind::kHead && !entry.in_errors_file) head_bytes = entry.end;
         if (entry.kind == JobEntry::Kind::kInput) {
           state.input = InputOf(entry);
-        } else if (entry.kind == JobEntry::Kind::kRow) {
+        } else if (entry.kind == JobEntry::Kind::kRow && !(leaves_out_failed && entry.status != RowStatus::kOk)) {
           state.finished.Add(entry);
         }
         if (entry.kind != JobEntry::Kind::kInput) state.has_ended = entry.kind == JobEntry::Kind::kEnd;

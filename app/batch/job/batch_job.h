@@ -51,7 +51,8 @@ struct JobState {
   std::optional<JobInput> input;
   FinishedRows finished;
 };
-JobState ReadJobState(const std::string& output_path);
+// With `leaves_out_failed`, failed rows are not in JobState::finished, because they are to run again.
+JobState ReadJobState(const std::string& output_path, bool leaves_out_failed = false);
 
 // Throws ConfigError if a run with these options may not write to the output, and says which flag does: `state` belongs
 // to another job, is unfinished or finished, or is being written. `header` is that of the new run.
