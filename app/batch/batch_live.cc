@@ -64,9 +64,13 @@ bool BatchLive::Update(const BatchProgress& progress) {
   const SteadyTime now = std::chrono::steady_clock::now();
   // The last rows of a batch behind a chat may be followed by no other call.
   if (now >= due_ || IsDone(progress)) Publish(progress, now);
-  if (!viewer_ || viewer_->Update()) return true;
-  // As without the view, Ctrl-C ends the program.
-  if (viewer_->signal_number() != 0) throw Interrupted(viewer_->signal_number());
+  if (!viewer_) return true;
+  try {
+    if (viewer_->Update()) return true;
+    signal_number_ = viewer_->signal_number();
+  } catch (const Interrupted& interrupted) {
+    signal_number_ = interrupted.signal_number();
+  }
   return false;
 }
 

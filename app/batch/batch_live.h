@@ -38,8 +38,11 @@ class BatchLive {
   void CloseView() { viewer_.reset(); }
   void AddError(int64_t line, std::string_view message);
   // Publishes the progress, at most five times per second until all rows are done, and updates the view. Returns false
-  // if the user has chosen in the view to stop the batch. Throws Interrupted.
+  // if the view has ended: the user has chosen in it to stop the batch, or signal_number() is not 0.
   bool Update(const BatchProgress& progress);
+  // Returns the signal that has ended the view: SIGINT after Ctrl-C, SIGHUP if the terminal is gone, or one that the
+  // process has received; 0 if none has.
+  int signal_number() const { return signal_number_; }
   // Returns the time that the batch still needs, once it can be estimated.
   std::optional<Seconds> time_left() const { return eta_.time_left(); }
   // The descriptor of the view's keys; -1 without a view.
@@ -58,6 +61,7 @@ class BatchLive {
   std::deque<LiveError> errors_;  // the last ones
   std::optional<LocalConnection> connection_;
   std::optional<LiveViewer> viewer_;
+  int signal_number_ = 0;
 };
 
 }  // namespace vllm::app

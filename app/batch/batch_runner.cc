@@ -270,11 +270,14 @@ void BatchRunner::UpdateLive() {
     }
   }
   if (output_.job() != nullptr) output_.job()->Update();
-  const bool continues = live_.Update(Progress());
-  if (!continues && !was_stopped_) {
-    was_stopped_ = true;
-    Stop();
+  if (live_.Update(Progress()) || was_stopped_) return;
+  if (const int signal_number = live_.signal_number(); signal_number != 0) {
+    live_.CloseView();
+    BeginDrain(signal_number);
+    return;
   }
+  was_stopped_ = true;
+  Stop();
 }
 
 void BatchRunner::Update() {
@@ -339,6 +342,9 @@ void BatchRunner::Run() {
   } catch (const EngineDeadError& error) {
     // Every submitted row gets its record before the program exits.
     FinishDead(error);
+    throw;
+  } catch (...) {
+    progress_.Clear();
     throw;
   }
   progress_.Clear();

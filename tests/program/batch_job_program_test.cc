@@ -403,6 +403,25 @@ TEST_F(BatchJobProgramTest, AnInterruptedJobWhoseRowsWereAllRunningIsUnfinished)
   EXPECT_EQ(status["rows"], 0);
 }
 
+TEST_F(BatchJobProgramTest, TheSummaryOfAnInterruptedJobReplacesTheProgressLine) {
+  const std::string model = CopyGuideModel(directory_ / "model", {.context = 100'000});
+  PtyProgram batch({"batch", Write("in.txt", "Once\n"), "-m", model, "-o", Path("out.jsonl"), "-n", "90000",
+                    "--ignore-eos", "--kv-cache-memory", "64M"});
+  const auto row_begins = [](const TerminalEmulator& terminal, const std::string& text) {
+    const std::vector<std::string> rows = terminal.AllRows();
+    return std::any_of(rows.begin(), rows.end(), [&](const std::string& row) { return row.starts_with(text); });
+  };
+  ASSERT_TRUE(batch.WaitForScreen([&](const TerminalEmulator& t) { return row_begins(t, "0/1 rows"); }));
+  batch.Send("\x03");
+  // The progress line appears again after the message.
+  ASSERT_TRUE(batch.WaitForScreen(
+      [&](const TerminalEmulator& t) { return row_begins(t, "[stopping") && row_begins(t, "0/1 rows"); }));
+  batch.Send("\x03");
+  EXPECT_EQ(batch.WaitForExit(), 130);
+  EXPECT_FALSE(row_begins(batch.terminal(), "0/1 rows"));
+  EXPECT_TRUE(row_begins(batch.terminal(), "0 rows, 0 failed"));
+}
+
 TEST_F(BatchJobProgramTest, AFullDiskEndsTheJobWithStatusFourAndItCanBeResumed) {
   const std::string disk = Path("disk");
   fs::create_directories(disk);

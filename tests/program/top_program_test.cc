@@ -289,6 +289,25 @@ TEST_F(TopProgramTest, ViewFollowsTheSizeOfTheTerminal) {
   EXPECT_FALSE(batch.terminal().state().alternate_screen);
 }
 
+TEST_F(TopProgramTest, ViewThatASignalEndsLeavesTheRunningRowsTimeToFinish) {
+  for (const bool is_key : {true, false}) {
+    PtyProgram batch(BatchArguments(WriteRows({5, kEndless}), {"--live"}), environment_);
+    ASSERT_TRUE(WaitForText(batch, "1 of 2 rows"));
+    if (is_key) {
+      batch.Send("\x03");
+    } else {
+      kill(batch.pid(), SIGTERM);
+    }
+    ASSERT_TRUE(WaitForText(batch, "[stopping: the rows that run have 3 s to finish; Ctrl-C again stops at once]"));
+    EXPECT_FALSE(batch.terminal().state().alternate_screen);
+    batch.Send("\x03");
+    EXPECT_EQ(batch.WaitForExit(), 128 + SIGINT);
+    EXPECT_TRUE(batch.TerminalIsRestored());
+    EXPECT_TRUE(Shows(batch.terminal(), "--resume continues the job"));
+    EXPECT_EQ(Records().size(), 1u);
+  }
+}
+
 TEST_F(TopProgramTest, CrashLeavesTheAlternateScreen) {
   PtyProgram batch(BatchArguments(WriteRows({kEndless}), {"--live"}), environment_);
   ASSERT_TRUE(WaitForText(batch, "KV blocks"));
