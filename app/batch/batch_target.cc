@@ -14,6 +14,7 @@
 #include "app/batch/job/job_identity.h"
 #include "app/model/model_files.h"
 #include "app/output/size_text.h"
+#include "app/terminal/progress_line.h"
 #include "app/terminal/signals.h"
 #include "engine/config/errors.h"
 
@@ -108,6 +109,12 @@ BatchTarget CheckTarget(Settings& settings, const BatchInput& input, const RowDe
   target.header = MakeJobHeader(settings, defaults.preset, LocateModel(settings), input_bytes);
   target.header["now"] = *settings.Text("now");
   CheckJob(target.path, state, target.header, target.options);
+  if (continues && !state.has_no_rows) {
+    if (const auto length = state.header.find("max_model_len");
+        length != state.header.end() && length->is_number_unsigned() && *length > 0) {
+      target.max_model_len = length->get<int64_t>();
+    }
+  }
   if (continues && input.file != nullptr) {
     CheckInput(input.name, *input.file, input.format, state, defaults, target.options);
   }
@@ -117,6 +124,18 @@ BatchTarget CheckTarget(Settings& settings, const BatchInput& input, const RowDe
                       "--resume-anyway runs the new ones");
   }
   return target;
+}
+
+void KeepContext(BatchTarget& target, LLMEngine& engine) {
+  target.header["max_model_len"] = engine.max_model_len();
+  if (!target.max_model_len) return;
+  if (engine.max_model_len() < *target.max_model_len) {
+    throw ConfigError("batch output " + target.path + ": cannot be resumed: the context was " +
+                          GroupedText(*target.max_model_len) + " tokens and is now " +
+                          GroupedText(engine.max_model_len()),
+                      "the KV cache has less memory than when the job began; --kv-cache-memory sets its size");
+  }
+  engine.LimitMaxModelLen(*target.max_model_len);
 }
 
 BatchOutput OpenOutput(const BatchTarget& target, bool ordered) {

@@ -222,7 +222,7 @@ int BatchCommand(const Settings& given) {
   if (settings.Switch("check")) {
     return CheckBatch(settings, input.format, NeedsTokenizer(settings, input.format), defaults, *input.records);
   }
-  const BatchTarget target = CheckTarget(settings, input, defaults);
+  BatchTarget target = CheckTarget(settings, input, defaults);
   const bool chats = settings.Switch("chat");
   if (chats) CheckCanChat(settings, input.size(), target.path);
   const bool shows_view = settings.Switch("live");
@@ -233,6 +233,7 @@ int BatchCommand(const Settings& given) {
     settings.Set(*FindFlag("max-num-batched-tokens"), {"512"}, SettingSource::kDefault, "--chat");
   }
   LoadedModel model = LoadModel(settings, NeedsTokenizer(settings, input.format));
+  KeepContext(target, *model.engine);
   defaults.params = model.sampling_params;
   RowParser parser(input.format, defaults, model.renderer.get());
   RowSource source(*input.records, parser);

@@ -47,6 +47,8 @@ class InputProcessor {
   // Sets the format of the model's thinking, or null. Requests with a thinking_token_budget are rejected without one.
   void SetReasoningFormat(std::shared_ptr<const ReasoningFormat> format) { reasoning_format_ = std::move(format); }
 
+  void SetMaxModelLen(int64_t max_model_len) { max_model_len_ = max_model_len; }
+
   // Returns the validated request. `prior_output_token_ids` as in RequestOptions. Throws a RequestError that names
   // the field, or EncodingStopped from the tokenizer.
   ProcessedInput Process(std::string_view request_id, const Prompt& prompt, const SamplingParams& params,

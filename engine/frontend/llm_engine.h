@@ -73,7 +73,11 @@ class LLMEngine {
   // Returns the configuration, with the values that the engine has set for model.max_model_len, cache.num_blocks and
   // max_output_memory_bytes.
   const VllmConfig& config() const;
+  // Returns the largest number of tokens that a request may have, prompt and output together.
   int64_t max_model_len() const;
+  // Lowers max_model_len() for later requests, so that they end where they would with a smaller KV cache. A larger
+  // value has no effect. REQUIRES: max_model_len >= 1.
+  void LimitMaxModelLen(int64_t max_model_len);
   // Returns a warning for the user, for example that the trace cannot be written, or an empty string. Returns the
   // warning only once.
   std::string TakeWarning();

@@ -243,6 +243,31 @@ TEST_F(BatchJobProgramTest, ResumeNamesTheSettingOrModelThatChangedAndAllowsOthe
   EXPECT_NE(other.err.find("the model was"), std::string::npos) << other.err;
 }
 
+TEST_F(BatchJobProgramTest, AJobKeepsTheContextOfItsFirstStart) {
+  // The second prompt is too long for 6 blocks of 16 tokens, and the answers end only with the context.
+  std::string long_prompt;
+  for (int i = 0; i < 150; ++i) long_prompt += "word ";
+  const std::string input = Write("in.txt", "Once\n" + long_prompt + "\nOne day\n");
+  const std::vector<std::string> words = {
+      input, "-o", Path("out.jsonl"), "--no-apply-chat-template", "-t", "0.9", "--ignore-eos", "--block-size", "16"};
+  const auto run = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), more.begin(), more.end());
+    return Batch(all);
+  };
+  ASSERT_EQ(run({"--num-kv-blocks", "6"}).status, 1);
+  const std::string expected = Read(Path("out.jsonl"));
+  EXPECT_NE(expected.find("limit 95"), std::string::npos) << expected;
+
+  ASSERT_EQ(run({"--num-kv-blocks", "6", "--limit", "1", "--overwrite"}).status, 0);
+  const ProgramResult smaller = run({"--num-kv-blocks", "4", "--resume"});
+  EXPECT_EQ(smaller.status, 2);
+  EXPECT_NE(smaller.err.find("cannot be resumed: the context was 96 tokens and is now 64"), std::string::npos)
+      << smaller.err;
+  EXPECT_EQ(run({"--resume"}).status, 1);
+  EXPECT_EQ(Sorted(Read(Path("out.jsonl"))), Sorted(expected));
+}
+
 TEST_F(BatchJobProgramTest, ResumeRejectsAChangedInputAndResumeAnywayOnlyChangedRows) {
   const std::string output = Path("out.jsonl");
   const std::string input = Write("in.jsonl", "{\"id\":1,\"prompt\":\"Once\"}\n{\"id\":2,\"prompt\":\"One day\"}\n");

@@ -10,6 +10,7 @@
 //     input_bytes   the size of the input if it is one regular file, else null
 //     model         {"name": NAME, "digest": 16 hex digits of ModelContentDigest}
 //     now           the time of the first start, which chat templates may print
+//     max_model_len the context of the engine at the first start, which the memory for the KV cache may have limited
 //     settings      the settings that change tokens: {NAME: TEXT}; long values and files as their digest
 #pragma once
 
