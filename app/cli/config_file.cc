@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "app/cli/parse_value.h"
-#include "app/cli/toml_reader.h"
+#include "app/cli/toml/toml_reader.h"
 #include "app/cli/xdg.h"
 #include "engine/config/errors.h"
 #include "engine/config/escape.h"

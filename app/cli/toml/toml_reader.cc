@@ -1,9 +1,9 @@
-#include "app/cli/toml_reader.h"
+#include "app/cli/toml/toml_reader.h"
 
 #include <set>
 #include <utility>
 
-#include "app/cli/toml_scalar.h"
+#include "app/cli/toml/toml_scalar.h"
 #include "engine/config/errors.h"
 #include "engine/config/escape.h"
 #include "tokenizer/unicode/utf8.h"
