@@ -95,8 +95,18 @@ constexpr auto kCommands = std::to_array<CommandInfo>({
      "Applies the model's chat template to a JSON object with messages, tools and other variables (or to an array of "
      "messages) and prints the exact prompt text. FILE.json may be - for standard input.",
      "echo '[{\"role\":\"user\",\"content\":\"hi\"}]' | vllmcli render -m ./model -"},
-    {Command::kModels, "models", "", "", false, "list installed models",
-     "Lists the models in the Hugging Face cache and in vllmcli's own model directory, and the bundled model.", ""},
+    {Command::kModels, "models", "[list|rm NAME...|alias [NAME=MODEL...]|use NAME]", "list|rm|alias|use", false,
+     "list and remove models, name them, and set the default",
+     "models list, or models alone, prints the models in the Hugging Face cache and in vllmcli's own model directory, "
+     "and the bundled model: name, size, type and when it was last loaded. A * marks the default. models rm NAME... "
+     "removes models from both places, after a question that shows their size; OWNER/NAME:TAG removes only this file, "
+     "and --revision only one revision. models alias NAME=MODEL makes a short name, models alias NAME= removes it, and "
+     "models alias lists all. models use NAME makes a model the default, by the line model = \"NAME\" in the "
+     "configuration file; models use guide restores the bundled model.",
+     "vllmcli models\n"
+     "vllmcli models alias small=bartowski/SmolLM2-1.7B-Instruct-GGUF:Q4_K_M\n"
+     "vllmcli models use small\n"
+     "vllmcli models rm bartowski/SmolLM2-1.7B-Instruct-GGUF:Q8_0"},
     {Command::kShow, "show", "[MODEL]", "", true, "describe a model without loading it",
      "Prints a model's architecture, parameter count, tensor types, sizes, kind of tokenizer, source of the chat "
      "template, and sampling defaults. Does not read the matrices in the weight files.",

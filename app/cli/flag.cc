@@ -25,6 +25,8 @@ constexpr Flag kFlags[] = {
     {"model", 'm', kText, "MODEL", "", "", kModel, kWithModel | Bits(kConfig), false, true,
      "Hugging Face model directory, .gguf file, or name of an installed model (see vllmcli models); default: "
      "$VLLMCLI_MODEL, then the configuration file, then the bundled model"},
+    {"revision", 0, kText, "REVISION", "", "", kModel, kWithModel | Bits(kModels), false, false,
+     "branch, tag or commit of a repository of the Hugging Face hub; default: main"},
     {"load-format", 0, kChoice, "FORMAT", "auto|safetensors|gguf|dummy", "auto", kModel, kWithModel, false, true,
      "weight format; gguf: the directory's .gguf file, even if there is a config.json; dummy: random weights in the "
      "shapes that config.json or the GGUF header gives"},
@@ -180,6 +182,12 @@ constexpr Flag kFlags[] = {
      "add the tokenizer's special tokens, such as BOS"},
     {"jsonl", 0, kSwitch, "", "", "", kOutput, Bits(kTokenize, kRender), false, false,
      "read and write JSON Lines, with one JSON value per line"},
+
+    {"yes", 0, kSwitch, "", "", "", kOutput, Bits(kModels), false, false,
+     "models rm: remove without asking, which is the only way if there is no terminal"},
+    {"names", 0, kSwitch, "", "", "", kOutput, Bits(kModels), false, false,
+     "print only the names of models and aliases, one per line, without those that a shell would have to quote; the "
+     "completions use it"},
 
     // The batch command.
     {"output", 'o', kPath, "FILE", "", "", kBatchRun, Bits(kBatch), false, false,

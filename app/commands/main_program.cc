@@ -18,6 +18,7 @@
 #include "app/cli/config_file.h"
 #include "app/cli/docs/help.h"
 #include "app/commands/commands.h"
+#include "app/commands/models/models_command.h"
 #include "app/terminal/color_policy.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/progress_line.h"

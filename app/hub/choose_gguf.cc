@@ -30,24 +30,11 @@ std::string_view FileName(std::string_view path) { return path.substr(path.rfind
 // Returns the path of the first part of a split model, or the path itself.
 std::string FirstPart(const std::string& path) { return GgufFile::PartsOf(path).front(); }
 
-// Returns true for a file that is a language model. The excluded names are those of llama.cpp.
-bool IsModel(const std::string& path) {
-  const std::string name = Lowered(FileName(path));
-  if (!name.ends_with(kExtension) || FirstPart(path) != path) return false;
-  for (const std::string_view part : {"mmproj", "imatrix"}) {
-    if (name.find(part) != std::string::npos) return false;
-  }
-  for (const std::string_view prefix : {"mtp-", "eagle3-", "dflash-", "dspark-"}) {
-    if (name.starts_with(prefix)) return false;
-  }
-  return true;
-}
-
 // Returns the models in alphabetical order.
 std::vector<std::string> ModelsOf(const std::vector<std::string>& paths) {
   std::set<std::string> models;
   for (const std::string& path : paths) {
-    if (IsModel(path)) models.insert(path);
+    if (IsGgufModel(path)) models.insert(path);
   }
   return {models.begin(), models.end()};
 }
@@ -111,6 +98,19 @@ std::string TagList(const std::vector<std::string>& paths) {
 }
 
 }  // namespace
+
+bool IsGgufModel(const std::string& path) {
+  const std::string name = Lowered(FileName(path));
+  if (!name.ends_with(kExtension) || FirstPart(path) != path) return false;
+  // The names that llama.cpp excludes.
+  for (const std::string_view part : {"mmproj", "imatrix"}) {
+    if (name.find(part) != std::string::npos) return false;
+  }
+  for (const std::string_view prefix : {"mtp-", "eagle3-", "dflash-", "dspark-"}) {
+    if (name.starts_with(prefix)) return false;
+  }
+  return true;
+}
 
 std::string GgufTagOf(std::string_view path) {
   std::string_view name = FileName(path);

@@ -13,8 +13,11 @@ namespace vllm::app {
 // its name contains none.
 std::string GgufTagOf(std::string_view path);
 
-// Returns the distinct tags of the models among `paths`, sorted. A model without a tag is listed by its path. Only the
-// first part of a split model counts; vision encoders (mmproj), importance matrices and draft models do not.
+// Returns true for a .gguf file that is a language model: neither a part of a split model other than the first, nor a
+// vision encoder (mmproj), an importance matrix or a draft model.
+bool IsGgufModel(const std::string& path);
+
+// Returns the distinct tags of the models among `paths`, sorted. A model without a tag is listed by its path.
 std::vector<std::string> GgufTags(const std::vector<std::string>& paths);
 
 // Chooses a model among the paths of a repository and returns its file, or all parts of a split model in order:

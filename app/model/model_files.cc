@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/installed/find_model.h"
 #include "app/model/thinking_mode.h"
 #include "app/model/tools_setting.h"
 #include "app/output/json_text.h"
@@ -28,7 +29,8 @@ constexpr size_t kMaxTemplateBytes = 4 << 20;
 }  // namespace
 
 ModelLocation LocateModel(const Settings& settings) {
-  return FindModel(settings.Text("model").value_or(""), settings.Text("load-format").value_or("auto"));
+  return FindModel(settings.Text("model").value_or(""), settings.Text("load-format").value_or("auto"),
+                   settings.Text("revision").value_or(""));
 }
 
 ModelConfig ReadModelConfig(const ModelLocation& location) {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "app/cli/settings.h"
-#include "app/model/model_hub.h"
+#include "app/installed/model_location.h"
 #include "app/model/prompt_renderer.h"
 #include "engine/model_loader/hf/hf_config.h"
 #include "tokenizer/tokenizer.h"
