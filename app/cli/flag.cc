@@ -17,7 +17,7 @@ constexpr uint32_t kOnce = Bits(kRun, kComplete);
 constexpr uint32_t kWithModel = kEngines | Bits(kTokenize, kRender, kShow);
 constexpr uint32_t kTemplated = Bits(kChat, kRun, kBatch, kRender);
 constexpr uint32_t kJson =
-    kOnce | Bits(kBatch, kTokenize, kRender, kShow, kBench, kModels, kConfig, kChats, kTop, kTrace, kPresets);
+    kOnce | Bits(kBatch, kTokenize, kRender, kShow, kBench, kModels, kConfig, kChats, kTop, kTrace, kPresets, kPull);
 constexpr uint32_t kEvery = 0xFFFFFFFF;
 
 constexpr Flag kFlags[] = {
@@ -25,8 +25,6 @@ constexpr Flag kFlags[] = {
     {"model", 'm', kText, "MODEL", "", "", kModel, kWithModel | Bits(kConfig), false, true,
      "Hugging Face model directory, .gguf file, or name of an installed model (see vllmcli models); default: "
      "$VLLMCLI_MODEL, then the configuration file, then the bundled model"},
-    {"revision", 0, kText, "REVISION", "", "", kModel, kWithModel | Bits(kModels), false, false,
-     "branch, tag or commit of a repository of the Hugging Face hub; default: main"},
     {"load-format", 0, kChoice, "FORMAT", "auto|safetensors|gguf|dummy", "auto", kModel, kWithModel, false, true,
      "weight format; gguf: the directory's .gguf file, even if there is a config.json; dummy: random weights in the "
      "shapes that config.json or the GGUF header gives"},
@@ -134,6 +132,15 @@ constexpr Flag kFlags[] = {
      "include the stop string in the output"},
     {"skip-special-tokens", 0, kNegatable, "", "", "true", kSampling, kGenerate | Bits(kTokenize), false, true,
      "omit special tokens from the text; tokenize --decode omits them only if this is set explicitly"},
+
+    // Downloads.
+    {"revision", 0, kText, "REVISION", "", "main", kModel, kWithModel | Bits(kPull, kModels), false, false,
+     "branch, tag or commit of the repository"},
+    {"include", 0, kText, "GLOB", "", "", kModel, Bits(kPull), true, false,
+     "download the files that match, such as '*.json', instead of the default choice"},
+    {"exclude", 0, kText, "GLOB", "", "", kModel, Bits(kPull), true, false, "do not download the files that match"},
+    {"dry-run", 0, kSwitch, "", "", "", kModel, Bits(kPull), false, false,
+     "print the files and their sizes, and download nothing"},
 
     // Stored conversations.
     {"continue", 'c', kSwitch, "", "", "", kPrompt, Bits(kChat, kRun), false, false,

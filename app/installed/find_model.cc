@@ -158,9 +158,9 @@ std::string ShellWord(const std::string& word) {
 }  // namespace
 
 MissingModelError::MissingModelError(const std::string& what, ModelReference reference)
-    : ModelError(what, PullCommand(reference) + " downloads it"), reference_(std::move(reference)) {}
+    : ModelError(what, PullCommandText(reference) + " downloads it"), reference_(std::move(reference)) {}
 
-std::string PullCommand(const ModelReference& reference) {
+std::string PullCommandText(const ModelReference& reference) {
   std::string command = "vllmcli pull " + ShellWord(ToString(reference));
   if (!reference.revision.empty()) command += " --revision " + ShellWord(reference.revision);
   return command;
@@ -188,6 +188,10 @@ ModelLocation FindModel(const std::string& given, const std::string& load_format
 
   std::optional<ModelReference> reference = ParseModelReference(name);
   if (reference) {
+    if (!revision.empty() && !reference->revision.empty() && reference->revision != revision) {
+      throw ConfigError("--revision: differs from the revision in the URL (" + Escape(revision) + ", " +
+                        Escape(reference->revision) + ")");
+    }
     if (!revision.empty()) reference->revision = revision;
     // The name of a model that was given by its URL is that of the repository.
     const std::string shown = name.starts_with(reference->repo_id) ? name : ToString(*reference);

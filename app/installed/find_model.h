@@ -23,7 +23,7 @@ class MissingModelError : public ModelError {
 };
 
 // Returns the command that downloads a model, such as "vllmcli pull OWNER/NAME:Q4_K_M --revision v1.0", for a shell.
-std::string PullCommand(const ModelReference& reference);
+std::string PullCommandText(const ModelReference& reference);
 
 // Finds a model. `name` is the first of these that exists:
 // - a directory or a .gguf file. A directory must contain exactly one GGUF model if load_format is "gguf", or if the
@@ -36,9 +36,9 @@ std::string PullCommand(const ModelReference& reference);
 // - a .gguf file directly in the own models directory ("FILE.gguf").
 // An empty name is the bundled model, and so is "guide" unless a directory has this name.
 //
-// `load_format` is the value of --load-format, and `revision` that of --revision, which overrides the revision in a
-// URL. Throws MissingModelError for OWNER/NAME and URLs of the hub, ModelError `model <name>: <why>` for other names,
-// and ConfigError if `revision` is set for a path or the aliases cannot be read.
+// `load_format` is the value of --load-format, and `revision` that of --revision. Throws MissingModelError for
+// OWNER/NAME and URLs of the hub, ModelError `model <name>: <why>` for other names, and ConfigError if `revision` is
+// set for a path or differs from that in a URL, or if the aliases cannot be read.
 ModelLocation FindModel(const std::string& name, const std::string& load_format = "auto",
                         const std::string& revision = "");
 

@@ -56,6 +56,14 @@ int64_t NumShards(std::string_view path) {
   return error == std::errc() && end == digits.data() + digits.size() ? count : 0;
 }
 
+// Returns true for the files of a Hugging Face model that loading it may read.
+bool IsNeeded(std::string_view path) {
+  for (const std::string_view extension : {".safetensors", ".json", ".model", ".txt", ".jinja"}) {
+    if (path.ends_with(extension)) return true;
+  }
+  return false;
+}
+
 // Returns false if files of a Hugging Face model are missing. `files` are those in its directory.
 bool HasAllFiles(const std::vector<DirectoryFile>& files) {
   bool has_index = false;
@@ -63,7 +71,7 @@ bool HasAllFiles(const std::vector<DirectoryFile>& files) {
   int64_t num_expected = 0;
   int64_t num_shards = 0;
   for (const DirectoryFile& file : files) {
-    if (file.is_missing) return false;
+    if (file.is_missing && IsNeeded(file.path)) return false;
     if (file.path.find('/') != std::string::npos) continue;
     has_index = has_index || file.path == "model.safetensors.index.json";
     if (!file.path.ends_with(".safetensors")) continue;

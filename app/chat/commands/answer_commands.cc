@@ -202,7 +202,7 @@ SlashResult ModelCommand(const std::string& arguments, ChatSession& session) {
   try {
     session.SwitchModel(arguments);
   } catch (const ModelError& error) {
-    PrintError(error.what());
+    PrintError(error.what(), error.hint());
   } catch (const tokenizer::TokenizerError& error) {
     PrintError(error.what());
   } catch (const tokenizer::ChatTemplateError& error) {
