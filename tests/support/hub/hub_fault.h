@@ -17,9 +17,9 @@ using ResponseChange = std::function<void(const HttpRequest&, HttpResponse&)>;
 
 struct HubFault {
   // The requests that have this method and this text in their path, which is percent-encoded. Empty: all.
-  std::string method;
-  std::string path;
-  ResponseChange change;
+  std::string method = {};
+  std::string path = {};
+  ResponseChange change = {};
   // Leave the first `num_correct` of these requests alone, change the next `num_faulty`, and no more.
   int num_correct = 0;
   int num_faulty = std::numeric_limits<int>::max();

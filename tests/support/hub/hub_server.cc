@@ -201,9 +201,9 @@ HubServer::HubServer(const HubServerOptions& options) : options_(options) {
   cdn_options.port = 0;
   if (options.http.is_proxy) cdn_options.certificate = nullptr;
   cdn_options.is_proxy = false;
-  cdn_ = std::make_unique<HttpServer>([this](const HttpRequest& request) { return AnswerCdn(request); }, gate_,
+  cdn_ = std::make_unique<HttpServer>([this](const HttpRequest& request) { return AnswerCdn(request); }, cdn_gate_,
                                       cdn_options);
-  hub_ = std::make_unique<HttpServer>([this](const HttpRequest& request) { return AnswerHub(request); }, gate_,
+  hub_ = std::make_unique<HttpServer>([this](const HttpRequest& request) { return AnswerHub(request); }, hub_gate_,
                                       options.http);
 }
 

@@ -39,8 +39,8 @@ class HubServer {
   std::string endpoint() const { return hub_->Url(); }
   HttpServer& hub() { return *hub_; }
   HttpServer& cdn() { return *cdn_; }
-  // Stops the bodies of both servers at a byte.
-  ByteGate& gate() { return gate_; }
+  // Counts the bytes of the CDN's bodies, and stops them at any byte.
+  ByteGate& gate() { return cdn_gate_; }
 
   // Replaces the repository with the same id, if there is one.
   void AddRepository(const HubRepository& repository);
@@ -80,7 +80,8 @@ class HubServer {
   std::string BaseUrl(const HttpRequest& request) const;
 
   const HubServerOptions options_;
-  ByteGate gate_;
+  ByteGate cdn_gate_;
+  ByteGate hub_gate_;  // always open
 
   mutable std::mutex mutex_;  // guards the fields up to hub_
   std::map<std::string, std::shared_ptr<const HubRepository>> repositories_;
