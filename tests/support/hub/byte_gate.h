@@ -48,6 +48,13 @@ class ByteGate {
     return static_cast<size_t>(taken);
   }
 
+  // Takes back the passage of bytes that were not sent after all.
+  void GiveBack(size_t num_bytes) {
+    const std::lock_guard lock(mutex_);
+    passed_ -= num_bytes;
+    changed_.notify_all();
+  }
+
   // Waits until a sender wants to send more than the limit. Returns false after a minute without one.
   bool WaitUntilASenderWaits() {
     std::unique_lock lock(mutex_);

@@ -243,7 +243,14 @@ bool HttpServer::SendBody(SocketStream& stream, const HttpResponse& response) {
       }
       const size_t wanted = delivery.body_byte_interval.count() > 0 ? 1 : kPieceBytes;
       const size_t num_bytes = gate_.Take(std::min({wanted, allowed, body.size() - begin}));
-      if (num_bytes == 0 || !stream.Write(body.substr(begin, num_bytes))) return false;
+      if (num_bytes == 0) return false;
+      // The client may have ended while the gate was closed. A write would succeed, because the kernel does not know
+      // yet that nobody will read it.
+      if (stream.WaitForClose(std::chrono::milliseconds(0))) {
+        gate_.GiveBack(num_bytes);
+        return false;
+      }
+      if (!stream.Write(body.substr(begin, num_bytes))) return false;
       if (delivery.body_byte_interval.count() > 0 && stream.WaitForClose(delivery.body_byte_interval)) return false;
       begin += num_bytes;
       num_sent += num_bytes;

@@ -199,7 +199,6 @@ struct HubServer::Target {
 HubServer::HubServer(const HubServerOptions& options) : options_(options) {
   HttpServerOptions cdn_options = options.http;
   cdn_options.port = 0;
-  if (options.http.is_proxy) cdn_options.certificate = nullptr;
   cdn_options.is_proxy = false;
   cdn_ = std::make_unique<HttpServer>([this](const HttpRequest& request) { return AnswerCdn(request); }, cdn_gate_,
                                       cdn_options);
