@@ -97,6 +97,18 @@ constexpr auto kCommands = std::to_array<CommandInfo>({
      "echo '[{\"role\":\"user\",\"content\":\"hi\"}]' | vllmcli render -m ./model -"},
     {Command::kModels, "models", "", "", false, "list installed models",
      "Lists the models in the Hugging Face cache and in vllmcli's own model directory, and the bundled model.", ""},
+    {Command::kPull, "pull", "REPO[:TAG]...", "", false, "download models from the Hugging Face hub",
+     "Downloads models into the Hugging Face cache, where transformers and llama.cpp find them too, and prints the "
+     "path "
+     "of each. REPO is OWNER/NAME, hf.co/OWNER/NAME or a URL of the hub. TAG is a quantization such as Q4_K_M, or the "
+     "path of a .gguf file in the repository. Without TAG, a repository with config.json and safetensors files is "
+     "downloaded in this format; of another, the GGUF file with Q4_K_M, else Q8_0, else the first. Pickles are never "
+     "downloaded. Files that are complete in the cache are not downloaded again, and an interrupted download continues "
+     "where it stopped. The environment variables HF_TOKEN, HF_ENDPOINT, HF_HUB_OFFLINE, HF_HUB_CACHE and those of "
+     "proxies work as in huggingface_hub.",
+     "vllmcli pull HuggingFaceTB/SmolLM2-1.7B-Instruct\n"
+     "vllmcli pull bartowski/SmolLM2-1.7B-Instruct-GGUF:Q4_K_M\n"
+     "vllmcli pull hf.co/Qwen/Qwen3-0.6B --dry-run"},
     {Command::kShow, "show", "[MODEL]", "", true, "describe a model without loading it",
      "Prints a model's architecture, parameter count, tensor types, sizes, kind of tokenizer, source of the chat "
      "template, and sampling defaults. Does not read the matrices in the weight files.",

@@ -22,6 +22,7 @@ enum class Command : uint32_t {
   kConfig = 1u << 9,
   kCompletions = 1u << 10,
   kChats = 1u << 11,
+  kPull = 1u << 12,
   kTrace = 1u << 14,
   kTop = 1u << 15,
   kPresets = 1u << 20,

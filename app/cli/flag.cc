@@ -17,7 +17,7 @@ constexpr uint32_t kOnce = Bits(kRun, kComplete);
 constexpr uint32_t kWithModel = kEngines | Bits(kTokenize, kRender, kShow);
 constexpr uint32_t kTemplated = Bits(kChat, kRun, kBatch, kRender);
 constexpr uint32_t kJson =
-    kOnce | Bits(kBatch, kTokenize, kRender, kShow, kBench, kModels, kConfig, kChats, kTop, kTrace, kPresets);
+    kOnce | Bits(kBatch, kTokenize, kRender, kShow, kBench, kModels, kConfig, kChats, kTop, kTrace, kPresets, kPull);
 constexpr uint32_t kEvery = 0xFFFFFFFF;
 
 constexpr Flag kFlags[] = {
@@ -132,6 +132,15 @@ constexpr Flag kFlags[] = {
      "include the stop string in the output"},
     {"skip-special-tokens", 0, kNegatable, "", "", "true", kSampling, kGenerate | Bits(kTokenize), false, true,
      "omit special tokens from the text; tokenize --decode omits them only if this is set explicitly"},
+
+    // Downloads.
+    {"revision", 0, kText, "REVISION", "", "main", kModel, Bits(kPull), false, false,
+     "branch, tag or commit of the repository"},
+    {"include", 0, kText, "GLOB", "", "", kModel, Bits(kPull), true, false,
+     "download the files that match, such as '*.json', instead of the default choice"},
+    {"exclude", 0, kText, "GLOB", "", "", kModel, Bits(kPull), true, false, "do not download the files that match"},
+    {"dry-run", 0, kSwitch, "", "", "", kModel, Bits(kPull), false, false,
+     "print the files and their sizes, and download nothing"},
 
     // Stored conversations.
     {"continue", 'c', kSwitch, "", "", "", kPrompt, Bits(kChat, kRun), false, false,

@@ -19,6 +19,7 @@ int TokenizeCommand(const Settings& settings);
 int RenderCommand(const Settings& settings);
 int TopCommand(const Settings& settings);
 int ModelsCommand(const Settings& settings);
+int PullCommand(const Settings& settings);
 int ShowCommand(const Settings& settings);
 int TraceCommand(const Settings& settings);
 int ConfigCommand(const Settings& settings);

@@ -57,6 +57,8 @@ int Dispatch(const Settings& settings) {
       return TopCommand(settings);
     case Command::kModels:
       return ModelsCommand(settings);
+    case Command::kPull:
+      return PullCommand(settings);
     case Command::kShow:
       return ShowCommand(settings);
     case Command::kTrace:

@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "app/cli/xdg.h"
+#include "app/hub/hub_cache.h"
 #include "engine/config/errors.h"
 #include "engine/config/escape.h"
 #include "engine/model_loader/gguf/file.h"
@@ -59,38 +60,9 @@ bool IsRepositoryName(std::string_view name) {
   return IsPlainName(name.substr(0, slash)) && IsPlainName(name.substr(slash + 1));
 }
 
-fs::path HubCache() {
-  if (const char* cache = std::getenv("HF_HUB_CACHE"); cache != nullptr && *cache != '\0') return cache;
-  if (const char* home = std::getenv("HF_HOME"); home != nullptr && *home != '\0') return fs::path(home) / "hub";
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache == '/') {
-    return fs::path(cache) / "huggingface" / "hub";
-  }
-  const char* home = std::getenv("HOME");
-  if (home == nullptr || *home != '/') return {};
-  return fs::path(home) / ".cache" / "huggingface" / "hub";
-}
-
 fs::path OwnDirectory() {
   const std::string data = DataHome();
   return data.empty() ? fs::path() : fs::path(data) / "models";
-}
-
-std::optional<fs::path> SnapshotOf(const fs::path& repository) {
-  constexpr size_t kMaxRevisionBytes = 4096;
-  std::string revision;
-  tokenizer::ReadRegularFile((repository / "refs" / "main").string(), kMaxRevisionBytes, revision);
-  revision = revision.substr(0, revision.find_first_of(" \t\r\n"));
-  if (IsPlainName(revision) && IsDirectory(repository / "snapshots" / revision)) {
-    return repository / "snapshots" / revision;
-  }
-  // A copied cache may have no refs/main. Then a single snapshot is unambiguous.
-  std::optional<fs::path> only;
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(repository / "snapshots", error)) {
-    if (only) return std::nullopt;
-    only = entry.path();
-  }
-  return only;
 }
 
 // Returns the GGUF models in a directory, sorted by name. A split model is listed as its first part. Vision encoders
@@ -159,11 +131,10 @@ struct Repository {
 
 std::optional<Repository> FindRepository(const std::string& name) {
   if (!IsRepositoryName(name)) return std::nullopt;
-  if (const fs::path cache = HubCache(); !cache.empty()) {
-    std::string directory = "models--" + name;
-    if (const size_t slash = directory.find('/'); slash != std::string::npos) directory.replace(slash, 1, "--");
-    if (IsDirectory(cache / directory)) {
-      const std::optional<fs::path> snapshot = SnapshotOf(cache / directory);
+  if (const fs::path cache = HubCacheDirectory(); !cache.empty()) {
+    const fs::path directory = RepositoryDirectory(cache, name);
+    if (IsDirectory(directory)) {
+      const std::optional<fs::path> snapshot = FindSnapshot(directory, "");
       if (!snapshot)
         throw ModelError("model " + name + ": its directory in the Hugging Face cache has no usable snapshot");
       return Repository{*snapshot, "Hugging Face cache"};
@@ -244,7 +215,7 @@ ModelLocation FindModel(const std::string& name, const std::string& load_format)
   }
   if (!IsRepositoryName(name)) throw ModelError("model " + name + ": no such file or directory", kModelHint);
   throw ModelError("model " + name + ": neither an existing path nor an installed model (Hugging Face cache: " +
-                       HubCache().string() + ")",
+                       HubCacheDirectory().string() + ")",
                    kModelHint);
 }
 
@@ -252,12 +223,12 @@ std::vector<ModelLocation> ListModels() {
   std::vector<ModelLocation> models;
   std::error_code error;
   constexpr std::string_view kPrefix = "models--";
-  for (const fs::directory_entry& entry : fs::directory_iterator(HubCache(), error)) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(HubCacheDirectory(), error)) {
     std::string name = entry.path().filename().string();
     if (name.rfind(kPrefix, 0) != 0) continue;
     name.erase(0, kPrefix.size());
     if (const size_t dashes = name.find("--"); dashes != std::string::npos) name.replace(dashes, 2, "/");
-    const std::optional<fs::path> snapshot = SnapshotOf(entry.path());
+    const std::optional<fs::path> snapshot = FindSnapshot(entry.path(), "");
     if (snapshot) ListDirectory(name, *snapshot, "Hugging Face cache", models);
   }
   for (const fs::directory_entry& entry : fs::directory_iterator(OwnDirectory(), error)) {
