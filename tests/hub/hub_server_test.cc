@@ -36,8 +36,8 @@ Answer Fetch(const HttpServer& server, const std::string& method, const std::str
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   address.sin_port = htons(static_cast<uint16_t>(server.port()));
   EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  EXPECT_EQ(tokenizer::WriteAll(fd.get(), method + " " + target +
-                                              " HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n" + headers + "\r\n"),
+  EXPECT_EQ(tokenizer::WriteAll(
+                fd.get(), method + " " + target + " HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n" + headers + "\r\n"),
             0);
   std::string text;
   char buffer[4096];
