@@ -49,6 +49,9 @@ _vllmcli() {
     --allowed-token-ids) return ;;
     --bad-words) return ;;
     --seed) return ;;
+    --revision) return ;;
+    --include) return ;;
+    --exclude) return ;;
     --resume) return ;;
     --context-shift) COMPREPLY=($(compgen -W 'half off' -- "$current")); return ;;
     --show-thinking) COMPREPLY=($(compgen -W 'full summary hidden' -- "$current")); return ;;
@@ -98,7 +101,7 @@ _vllmcli() {
     --config) compopt -o filenames; COMPREPLY=($(compgen -f -- "$current")); return ;;
   esac
   if [[ -z $command && $current != -* ]]; then
-    COMPREPLY=($(compgen -W 'chat chats run complete batch presets bench top tokenize render models show trace config completions' -- "$current"))
+    COMPREPLY=($(compgen -W 'chat chats run complete batch presets bench top tokenize render models pull show trace config completions' -- "$current"))
     return
   fi
   if [[ -z $command ]]; then
@@ -159,6 +162,10 @@ _vllmcli() {
     models)
       if [[ $current == -* ]]; then
         COMPREPLY=($(compgen -W '--json --quiet --color --config --help -h --help-all --version -V' -- "$current"))
+      fi ;;
+    pull)
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '--revision --include --exclude --dry-run --json --quiet --color --config --help -h --help-all --version -V' -- "$current"))
       fi ;;
     show)
       if [[ $current == -* ]]; then
