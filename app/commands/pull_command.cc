@@ -106,7 +106,7 @@ void PullOne(const PullRequest& request, const Settings& settings) {
     PrintStatus("pull: " + ToString(plan.model) + ": complete in the cache (" + size + ")");
   } else {
     const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin);
-    PrintStatus("pull: " + ToString(plan.model) + ": downloaded " + SizeText(plan.bytes_to_download) + " of " + size +
+    PrintStatus("pull: " + ToString(plan.model) + ": downloaded " + SizeText(display.received_bytes()) + " of " + size +
                 " in " + DurationText(time));
   }
   if (settings.Switch("json")) {

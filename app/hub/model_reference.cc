@@ -101,11 +101,11 @@ bool IsTag(std::string_view tag) {
   });
 }
 
-// Parses the part of a URL after OWNER/NAME: "tree", "blob" or "resolve", a revision and a path.
+// Parses the part of a URL after OWNER/NAME: "tree", "blob" or "resolve", a revision and a path. REQUIRES: segments[2]
+// is one of these words.
 std::optional<ModelReference> ParsePage(ModelReference reference, const std::vector<std::string_view>& segments) {
-  const std::string_view page = segments[2];
-  const bool is_file = page == "blob" || page == "resolve";
-  if (segments.size() < 4 || (!is_file && page != "tree")) return std::nullopt;
+  if (segments.size() < 4) return std::nullopt;
+  const bool is_file = segments[2] != "tree";
   // A slash in a revision is written as %2F, except in refs/pr/N and refs/convert/NAME.
   const bool is_ref =
       segments.size() >= 6 && segments[3] == "refs" && (segments[4] == "pr" || segments[4] == "convert");
@@ -152,8 +152,8 @@ std::optional<ModelReference> ParseModelReference(std::string_view text) {
   if (segments.size() < 3) return std::nullopt;
   reference.repo_id = std::string(segments[0]) + "/" + std::string(segments[1]);
   if (!IsRepositoryId(reference.repo_id)) return std::nullopt;
-  if (has_host) {
-    if (const std::optional<ModelReference> page = ParsePage(reference, segments)) return page;
+  if (has_host && (segments[2] == "tree" || segments[2] == "blob" || segments[2] == "resolve")) {
+    return ParsePage(reference, segments);
   }
   reference.tag = Join(segments, 2);
   if (!IsGgufPath(reference.tag)) return std::nullopt;

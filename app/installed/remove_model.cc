@@ -63,6 +63,7 @@ bool CheckRealDirectory(const std::string& name, const fs::path& path) {
                     "remove it by hand if it is no longer needed");
 }
 
+// Adds a whole directory. The refs of a repository in the cache do not count as files.
 void AddWholeDirectory(const fs::path& directory, RemovalPlan& plan) {
   plan.directory = directory.string();
   plan.files.clear();
@@ -70,7 +71,8 @@ void AddWholeDirectory(const fs::path& directory, RemovalPlan& plan) {
   plan.num_files = 0;
   for (const DirectoryFile& file : FilesBelow(plan.directory)) {
     const std::optional<struct stat> status = LinkStatus(directory / file.path);
-    if (!status || !S_ISREG(status->st_mode)) continue;
+    const bool is_ref = !plan.locks.empty() && file.path.starts_with("refs/");
+    if (is_ref || !status || !S_ISREG(status->st_mode)) continue;
     ++plan.num_files;
     plan.bytes += FreedBytes(directory / file.path);
   }

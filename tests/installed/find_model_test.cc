@@ -67,9 +67,12 @@ TEST_F(FindModelTest, ARevisionChoosesASnapshot) {
 }
 
 TEST_F(FindModelTest, ARevisionOfAPathIsAnError) {
+  WriteFile(root() + "/config.json", "{}");
   EXPECT_EQ(MessageOf<ConfigError>([&] { FindModel(root(), "auto", "v2"); }),
             "--revision: model " + root() + " is not a repository of the Hugging Face hub");
   EXPECT_THROW(FindModel("", "auto", "v2"), ConfigError);
+  EXPECT_EQ(MessageOf<ConfigError>([] { FindModel("hf.co/me/tiny-GGUF/tree/v1", "auto", "v2"); }),
+            "--revision: differs from the revision in the URL (v2, v1)");
 }
 
 TEST_F(FindModelTest, TheErrorForAMissingRepositoryHasTheCommandThatDownloadsIt) {

@@ -18,7 +18,7 @@ namespace vllm::app {
 namespace {
 
 constexpr int64_t kMaxCommitBytes = int64_t{32} << 20;  // the answer also lists all files
-constexpr int64_t kMaxPageBytes = int64_t{16} << 20;
+constexpr int64_t kMaxPageBytes = int64_t{8} << 20;
 constexpr int kMaxPages = 200;
 constexpr int kMaxRedirects = 5;
 // So long that a page of a slow hub arrives, and so short that a server that sends a byte now and then is given up.
@@ -89,8 +89,6 @@ HubClient::HubClient(HttpClient& http, std::function<void(const std::string&)> n
   const std::optional<UrlOrigin> origin = OriginOf(endpoint_);
   if (!origin) throw ConfigError("HF_ENDPOINT: not a valid URL (" + Escape(endpoint_) + ")");
   sends_token_ = token_ && (origin->is_https() || origin->is_loopback());
-  if (token_ && !sends_token_)
-    note_("the token in " + token_->source + " is not sent, because HF_ENDPOINT is not https");
 }
 
 std::string HubClient::FileUrl(const std::string& repo_id, const std::string& commit, const std::string& path) const {

@@ -19,9 +19,8 @@ namespace vllm::app {
 
 class HubClient {
  public:
-  // `note` receives a line about each wait before another attempt, and a warning if the token is not sent because the
-  // endpoint is not https. Reads HF_ENDPOINT, the token, HF_HUB_ETAG_TIMEOUT and HF_HUB_DOWNLOAD_TIMEOUT. Throws
-  // ConfigError.
+  // `note` receives a line about each wait before another attempt. Reads HF_ENDPOINT, the token, HF_HUB_ETAG_TIMEOUT
+  // and HF_HUB_DOWNLOAD_TIMEOUT. Throws ConfigError.
   HubClient(HttpClient& http, std::function<void(const std::string&)> note);
 
   // The methods throw ModelError, RequestError or Interrupted.
@@ -43,6 +42,8 @@ class HubClient {
   // Returns the subject of error messages about a file or, with an empty path, a repository.
   HubSubject Subject(const std::string& repo_id, const std::string& revision, const std::string& path) const;
 
+  // Returns true if the user has a token that is not sent, because the endpoint is neither https nor this machine.
+  bool withholds_token() const { return token_ && !sends_token_; }
   HttpClient& http() const { return http_; }
   const std::string& endpoint() const { return endpoint_; }
   std::chrono::seconds metadata_timeout() const { return metadata_timeout_; }

@@ -6,6 +6,8 @@
 #include "app/output/json_text.h"
 #include "engine/config/errors.h"
 #include "engine/config/escape.h"
+#include "tokenizer/formats/json_scanner.h"
+#include "tokenizer/formats/tokenizer_error.h"
 
 namespace vllm::app {
 namespace {
@@ -60,8 +62,13 @@ HubFile ParseFile(const Json& entry, const std::string& repo_id) {
 }  // namespace
 
 std::string ParseCommit(std::string_view json, const std::string& repo_id) {
-  const Json value = Parse(json, repo_id);
-  const std::string commit = value.is_object() ? StringOf(value, "sha") : "";
+  // The answer also lists all files. A tree of them would take more memory than the program needs for its own work.
+  std::string commit;
+  try {
+    commit = tokenizer::OptionalString(tokenizer::ReadMembers(json, "the answer"), "sha", "the answer");
+  } catch (const tokenizer::TokenizerError& error) {
+    Fail(repo_id, error.what());
+  }
   if (!IsCommit(commit)) Fail(repo_id, "it names no commit");
   return commit;
 }

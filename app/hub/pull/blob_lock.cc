@@ -51,6 +51,8 @@ bool BlobLock::TryLock() {
       return true;
     }
     if (!IsSameFile(fd.get(), path_)) continue;
+    // As huggingface_hub does, so that a group can share a cache. Only the owner may change the mode.
+    [[maybe_unused]] const int done = fchmod(fd.get(), 0664);
     const std::string owner = std::to_string(getpid()) + " " + HostName() + "\n";
     if (ftruncate(fd.get(), 0) == 0) tokenizer::WriteAll(fd.get(), owner);
     fd_ = std::move(fd);

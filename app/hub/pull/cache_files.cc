@@ -83,7 +83,7 @@ std::optional<int64_t> RegularFileSize(const fs::path& path) {
 }
 
 std::optional<int64_t> FreeBytes(const fs::path& path) {
-  for (fs::path directory = path; !directory.empty(); directory = directory.parent_path()) {
+  for (fs::path directory = fs::absolute(path); !directory.empty(); directory = directory.parent_path()) {
     struct statvfs status {};
     if (statvfs(directory.c_str(), &status) == 0) {
       // A network file system without quotas may report more than 2^63 bytes.

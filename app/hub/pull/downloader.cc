@@ -81,6 +81,7 @@ class Downloader {
     for (size_t i = active_.size(); i-- > 0;) {
       if (!active_[i]->is_done()) continue;
       finished_bytes_ += active_[i]->done_bytes();
+      finished_received_bytes_ += active_[i]->received_bytes();
       ++progress_.num_done_files;
       active_.erase(active_.begin() + static_cast<ptrdiff_t>(i));
       active_etags_.erase(active_etags_.begin() + static_cast<ptrdiff_t>(i));
@@ -89,7 +90,11 @@ class Downloader {
 
   void Report() {
     progress_.done_bytes = finished_bytes_;
-    for (const auto& file : active_) progress_.done_bytes += file->done_bytes();
+    progress_.received_bytes = finished_received_bytes_;
+    for (const auto& file : active_) {
+      progress_.done_bytes += file->done_bytes();
+      progress_.received_bytes += file->received_bytes();
+    }
     progress_.is_verifying =
         !active_.empty() && waiting_.empty() &&
         std::all_of(active_.begin(), active_.end(), [](const auto& file) { return file->is_verifying(); });
@@ -103,6 +108,7 @@ class Downloader {
   std::vector<std::unique_ptr<FileDownload>> active_;
   std::vector<std::string> active_etags_;  // in the order of active_
   int64_t finished_bytes_ = 0;
+  int64_t finished_received_bytes_ = 0;
   PullProgress progress_;
 };
 

@@ -125,6 +125,7 @@ void FileDownload::FailSize(const std::string& size) const {
 }
 
 void FileDownload::NoteBytes(int64_t num_bytes) {
+  received_bytes_ += num_bytes;
   bytes_since_failure_ += num_bytes;
   // Without ranges, the next attempt starts at the beginning and loses them.
   if (bytes_since_failure_ >= kProgressBytes && !whole_only_) retry_.NoteProgress();

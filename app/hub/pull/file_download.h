@@ -54,6 +54,7 @@ class FileDownload {
   bool is_verifying() const { return partial_ && partial_->is_complete() && !is_done_; }
   int num_transfers() const { return static_cast<int>(transfers_.size()); }
   int64_t done_bytes() const;
+  int64_t received_bytes() const { return received_bytes_; }
 
  private:
   class RangeTransfer;
@@ -88,6 +89,7 @@ class FileDownload {
   std::unique_ptr<BlobHash> hash_;
   std::vector<std::unique_ptr<RangeTransfer>> transfers_;
   RetryPolicy retry_;
+  int64_t received_bytes_ = 0;
   int64_t bytes_since_failure_ = 0;
   std::string data_url_;  // where the ranges come from; empty: ask the hub
   int num_redirects_ = 0;

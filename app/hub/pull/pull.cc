@@ -142,6 +142,7 @@ PullPlan PlanPull(const PullRequest& request, PullObserver& observer) {
 
   HttpClient http;
   HubClient hub(http, [&](const std::string& text) { observer.OnNote(text); });
+  if (hub.withholds_token()) observer.OnNote("the token is not sent, because HF_ENDPOINT is not https");
   plan.commit = hub.FindCommit(request.model.repo_id, plan.revision);
   plan.snapshot = plan.repository / "snapshots" / plan.commit;
   const std::vector<HubFile> listing = hub.ListFiles(request.model.repo_id, plan.commit);

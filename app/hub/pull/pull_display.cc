@@ -35,7 +35,7 @@ std::string PullProgressText(const PullProgress& progress, std::optional<double>
   text += ", " + SizeText(static_cast<int64_t>(*bytes_per_second)) + "/s";
   const double left = static_cast<double>(progress.total_bytes - progress.done_bytes) / *bytes_per_second;
   // At a standstill there is no estimate.
-  constexpr double kMaxSeconds = 1e7;
+  constexpr double kMaxSeconds = 7.0 * 24 * 3600;
   if (*bytes_per_second < 1.0 || left > kMaxSeconds) return text;
   return text + ", " + DurationText(std::chrono::milliseconds(static_cast<int64_t>(1000.0 * left))) + " left";
 }
@@ -46,6 +46,7 @@ PullDisplay::PullDisplay(std::string name)
 void PullDisplay::OnProgress(const PullProgress& progress) {
   const auto now = std::chrono::steady_clock::now();
   rate_.Add(now, progress.done_bytes);
+  received_bytes_ = progress.received_bytes;
   if (line_.enabled()) {
     if (line_.IsDue()) line_.Show(name_ + ": " + PullProgressText(progress, rate_.BytesPerSecond()));
     return;

@@ -43,6 +43,7 @@ class PullDisplay : public PullObserver {
 
   void OnProgress(const PullProgress& progress) override;
   void OnNote(const std::string& text) override;
+  int64_t received_bytes() const { return received_bytes_; }
   // Erases the line, so that something else can be printed.
   void Clear() { line_.Clear(); }
 
@@ -52,6 +53,7 @@ class PullDisplay : public PullObserver {
   std::string name_;
   ProgressLine line_;
   TransferRate rate_;
+  int64_t received_bytes_ = 0;
   std::chrono::steady_clock::time_point plain_due_;
 };
 

@@ -7,8 +7,9 @@
 namespace vllm::app {
 
 struct PullProgress {
-  int64_t done_bytes = 0;   // stored, including those of earlier runs
-  int64_t total_bytes = 0;  // of all files of the plan that are not in the cache
+  int64_t done_bytes = 0;      // stored, including those of earlier runs
+  int64_t total_bytes = 0;     // of all files of the plan that are not in the cache
+  int64_t received_bytes = 0;  // over the network, in this run
   int num_done_files = 0;
   int num_files = 0;
   bool is_verifying = false;  // all bytes have arrived, and only hashes are missing
