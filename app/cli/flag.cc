@@ -139,6 +139,8 @@ constexpr Flag kFlags[] = {
     {"include", 0, kText, "GLOB", "", "", kModel, Bits(kPull), true, false,
      "download the files that match, such as '*.json', instead of the default choice"},
     {"exclude", 0, kText, "GLOB", "", "", kModel, Bits(kPull), true, false, "do not download the files that match"},
+    {"list", 0, kSwitch, "", "", "", kModel, Bits(kPull), false, false,
+     "print models that run well on CPUs, with their size, memory and license, and download nothing"},
     {"dry-run", 0, kSwitch, "", "", "", kModel, Bits(kPull), false, false,
      "print the files and their sizes, and download nothing"},
 

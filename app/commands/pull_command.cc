@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "app/commands/commands.h"
+#include "app/commands/models/curated_list.h"
 #include "app/hub/model_reference.h"
 #include "app/hub/pull/pull.h"
 #include "app/hub/pull/pull_display.h"
@@ -119,7 +120,11 @@ void PullOne(const PullRequest& request, const Settings& settings) {
 }  // namespace
 
 int PullCommand(const Settings& settings) {
-  if (settings.arguments.empty()) throw ConfigError("pull: expects REPO[:TAG]", "vllmcli pull --help has examples");
+  if (settings.Switch("list")) return ListCuratedModels(settings.Switch("json"));
+  if (settings.arguments.empty()) {
+    throw ConfigError("pull: expects REPO[:TAG]",
+                      "vllmcli pull --list shows some models; vllmcli pull --help has examples");
+  }
   std::vector<PullRequest> requests;
   for (const std::string& argument : settings.arguments) requests.push_back(MakeRequest(settings, argument));
   for (const PullRequest& request : requests) PullOne(request, settings);
