@@ -1,16 +1,45 @@
 # bash completion for vllmcli
+_vllmcli_model() {
+  # $1: the program; $2: the word so far. Offers installed models and aliases and, unless $3 is set, paths.
+  local name
+  local -a paths=()
+  while IFS= read -r name; do
+    [[ $name == "$2"* ]] && COMPREPLY+=("$name")
+  done < <("${1/#\~\//$HOME/}" models --names 2>/dev/null)
+  [[ -n $3 ]] || mapfile -t paths < <(compgen -f -X '!*.gguf' -- "$2"; compgen -d -- "$2")
+  if (( ${#COMPREPLY[@]} == 0 )); then
+    compopt -o filenames
+    COMPREPLY=("${paths[@]}")
+    return
+  fi
+  for name in "${paths[@]}"; do
+    [[ -d $name ]] && name+=/
+    COMPREPLY+=("$(printf %q "$name")")
+  done
+  (( ${#COMPREPLY[@]} == 1 )) && [[ ${COMPREPLY[0]} == */ ]] && compopt -o nospace
+  if [[ $2 == *:* && $COMP_WORDBREAKS == *:* ]]; then
+    local -i i
+    for (( i = 0; i < ${#COMPREPLY[@]}; ++i )); do
+      COMPREPLY[i]=${COMPREPLY[i]#"${2%"${2##*:}"}"}
+    done
+  fi
+}
 _vllmcli() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
-  local command= word
-  for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case $word in
-      -*) ;;
-      *) command=$word; break ;;
-    esac
-  done
+  local line=${COMP_LINE:0:COMP_POINT} command=
+  local typed=${line##*[[:space:]]}
+  if [[ $typed == --model=* ]]; then
+    typed=${typed#--model=}
+    previous=--model
+  elif [[ $typed == *:* ]]; then
+    line=${line%"$typed"}
+    line=${line%"${line##*[![:space:]]}"}
+    previous=${line##*[[:space:]]}
+  fi
+  (( COMP_CWORD > 1 )) && [[ ${COMP_WORDS[1]} != -* ]] && command=${COMP_WORDS[1]}
   COMPREPLY=()
   case $previous in
-    --model|-m) compopt -o filenames; COMPREPLY=($(compgen -d -- "$current")); return ;;
+    --model|-m) _vllmcli_model "$1" "$typed"; return ;;
     --load-format) COMPREPLY=($(compgen -W 'auto safetensors gguf dummy' -- "$current")); return ;;
     --dtype) COMPREPLY=($(compgen -W 'auto float32 float16 bfloat16' -- "$current")); return ;;
     --quantization|-q) COMPREPLY=($(compgen -W 'none int8 int4' -- "$current")); return ;;
@@ -49,6 +78,9 @@ _vllmcli() {
     --allowed-token-ids) return ;;
     --bad-words) return ;;
     --seed) return ;;
+    --revision) return ;;
+    --include) return ;;
+    --exclude) return ;;
     --resume) return ;;
     --context-shift) COMPREPLY=($(compgen -W 'half off' -- "$current")); return ;;
     --show-thinking) COMPREPLY=($(compgen -W 'full summary hidden' -- "$current")); return ;;
@@ -97,18 +129,18 @@ _vllmcli() {
     --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
     --config) compopt -o filenames; COMPREPLY=($(compgen -f -- "$current")); return ;;
   esac
-  if [[ -z $command && $current != -* ]]; then
-    COMPREPLY=($(compgen -W 'chat chats run complete batch presets bench top tokenize render models show trace config completions' -- "$current"))
+  if (( COMP_CWORD == 1 )) && [[ $current != -* ]]; then
+    COMPREPLY=($(compgen -W 'chat chats run complete batch presets bench top tokenize render models pull show trace config completions' -- "$current"))
     return
   fi
   if [[ -z $command ]]; then
-    COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --max-model-len --reasoning-parser --system --preset --param -p --chat-template --template-var --tools --think --now --max-tokens -n --generation-config --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --thinking-budget --schema --json-schema --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --continue -c --resume --save --no-save --ephemeral --context-shift --show-thinking --stats --markdown --no-markdown --wrap --stats-line --no-stats-line --quiet --tensor-parallel-size --threads-per-rank --data-parallel-size --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --max-output-memory --linear-backend --publish --no-publish --isa --trace --color --config --help -h --help-all --version -V' -- "$current"))
+    COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --max-model-len --reasoning-parser --system --preset --param -p --chat-template --template-var --tools --think --now --max-tokens -n --generation-config --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --thinking-budget --schema --json-schema --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --revision --continue -c --resume --save --no-save --ephemeral --context-shift --show-thinking --stats --markdown --no-markdown --wrap --stats-line --no-stats-line --quiet --tensor-parallel-size --threads-per-rank --data-parallel-size --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --max-output-memory --linear-backend --publish --no-publish --isa --trace --color --config --help -h --help-all --version -V' -- "$current"))
     return
   fi
   case $command in
     chat)
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --max-model-len --reasoning-parser --system --preset --param -p --chat-template --template-var --tools --think --now --max-tokens -n --generation-config --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --thinking-budget --schema --json-schema --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --continue -c --resume --save --no-save --ephemeral --context-shift --show-thinking --stats --markdown --no-markdown --wrap --stats-line --no-stats-line --quiet --tensor-parallel-size --threads-per-rank --data-parallel-size --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --max-output-memory --linear-backend --publish --no-publish --isa --trace --color --config --help -h --help-all --version -V' -- "$current"))
+        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --max-model-len --reasoning-parser --system --preset --param -p --chat-template --template-var --tools --think --now --max-tokens -n --generation-config --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --thinking-budget --schema --json-schema --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --revision --continue -c --resume --save --no-save --ephemeral --context-shift --show-thinking --stats --markdown --no-markdown --wrap --stats-line --no-stats-line --quiet --tensor-parallel-size --threads-per-rank --data-parallel-size --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --max-output-memory --linear-backend --publish --no-publish --isa --trace --color --config --help -h --help-all --version -V' -- "$current"))
       fi ;;
     chats)
       if [[ $current == -* ]]; then
@@ -118,15 +150,15 @@ _vllmcli() {
       fi ;;
     run)
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --max-model-len --reasoning-parser --system --preset --param -p --chat-template --template-var --tools --think --file -f --now --max-tokens -n --generation-config --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --thinking-budget --schema --json-schema --n --logprobs --prompt-logprobs --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --continue -c --resume --save --no-save --ephemeral --json --stream-json --show-thinking --stats --markdown --no-markdown --wrap --quiet --tensor-parallel-size --threads-per-rank --data-parallel-size --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --max-output-memory --linear-backend --publish --no-publish --isa --trace --color --config --help -h --help-all --version -V' -- "$current"))
+        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --max-model-len --reasoning-parser --system --preset --param -p --chat-template --template-var --tools --think --file -f --now --max-tokens -n --generation-config --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --thinking-budget --schema --json-schema --n --logprobs --prompt-logprobs --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --revision --continue -c --resume --save --no-save --ephemeral --json --stream-json --show-thinking --stats --markdown --no-markdown --wrap --quiet --tensor-parallel-size --threads-per-rank --data-parallel-size --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --max-output-memory --linear-backend --publish --no-publish --isa --trace --color --config --help -h --help-all --version -V' -- "$current"))
       fi ;;
     complete)
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --max-model-len --reasoning-parser --prompt-ids --max-tokens -n --generation-config --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --thinking-budget --schema --json-schema --n --logprobs --prompt-logprobs --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --json --stream-json --stats --quiet --tensor-parallel-size --threads-per-rank --data-parallel-size --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --max-output-memory --linear-backend --publish --no-publish --isa --trace --color --config --help -h --help-all --version -V' -- "$current"))
+        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --max-model-len --reasoning-parser --prompt-ids --max-tokens -n --generation-config --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --thinking-budget --schema --json-schema --n --logprobs --prompt-logprobs --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --revision --json --stream-json --stats --quiet --tensor-parallel-size --threads-per-rank --data-parallel-size --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --max-output-memory --linear-backend --publish --no-publish --isa --trace --color --config --help -h --help-all --version -V' -- "$current"))
       fi ;;
     batch)
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --max-model-len --reasoning-parser --system --preset --param -p --chat-template --template-var --tools --think --apply-chat-template --no-apply-chat-template --now --max-tokens -n --generation-config --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --thinking-budget --schema --json-schema --n --logprobs --prompt-logprobs --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --save --no-save --ephemeral --json --stats --quiet --output -o --overwrite --resume --resume-anyway --retry-errors --errors --fsync --input-format --template --template-file --system-template --id-column --carry --no-carry --carry-column --prompt --limit --sample --shard --format --progress --ordered --chat --live --check --tensor-parallel-size --threads-per-rank --data-parallel-size --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --max-output-memory --linear-backend --publish --no-publish --isa --trace --color --config --help -h --help-all --version -V' -- "$current"))
+        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --max-model-len --reasoning-parser --system --preset --param -p --chat-template --template-var --tools --think --apply-chat-template --no-apply-chat-template --now --max-tokens -n --generation-config --temperature -t --top-p --top-k --min-p --presence-penalty --frequency-penalty --repetition-penalty --stop --stop-token-ids --ignore-eos --min-tokens --thinking-budget --schema --json-schema --n --logprobs --prompt-logprobs --logit-bias --allowed-token-ids --bad-words --seed --include-stop-str-in-output --skip-special-tokens --no-skip-special-tokens --revision --save --no-save --ephemeral --json --stats --quiet --output -o --overwrite --resume --resume-anyway --retry-errors --errors --fsync --input-format --template --template-file --system-template --id-column --carry --no-carry --carry-column --prompt --limit --sample --shard --format --progress --ordered --chat --live --check --tensor-parallel-size --threads-per-rank --data-parallel-size --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --max-output-memory --linear-backend --publish --no-publish --isa --trace --color --config --help -h --help-all --version -V' -- "$current"))
       else
         compopt -o filenames; COMPREPLY=($(compgen -f -- "$current"))
       fi ;;
@@ -138,7 +170,7 @@ _vllmcli() {
       fi ;;
     bench)
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --max-model-len --n --seed --json --quiet --input-len --prefix-len --output-len --batch-size --num-iters-warmup --num-iters --num-prompts --output-json --compare --tensor-parallel-size --threads-per-rank --data-parallel-size --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --max-output-memory --linear-backend --publish --no-publish --isa --trace --color --config --help -h --help-all --version -V' -- "$current"))
+        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --max-model-len --n --seed --revision --json --quiet --input-len --prefix-len --output-len --batch-size --num-iters-warmup --num-iters --num-prompts --output-json --compare --tensor-parallel-size --threads-per-rank --data-parallel-size --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --max-logprobs --max-output-memory --linear-backend --publish --no-publish --isa --trace --color --config --help -h --help-all --version -V' -- "$current"))
       else
         COMPREPLY=($(compgen -W 'latency throughput' -- "$current"))
       fi ;;
@@ -148,23 +180,31 @@ _vllmcli() {
       fi ;;
     tokenize)
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '--model -m --load-format --skip-special-tokens --no-skip-special-tokens --json --quiet --decode --count --add-special-tokens --no-add-special-tokens --jsonl --color --config --help -h --help-all --version -V' -- "$current"))
+        COMPREPLY=($(compgen -W '--model -m --load-format --skip-special-tokens --no-skip-special-tokens --revision --json --quiet --decode --count --add-special-tokens --no-add-special-tokens --jsonl --color --config --help -h --help-all --version -V' -- "$current"))
       fi ;;
     render)
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '--model -m --load-format --chat-template --template-var --tools --think --now --json --quiet --jsonl --color --config --help -h --help-all --version -V' -- "$current"))
+        COMPREPLY=($(compgen -W '--model -m --load-format --chat-template --template-var --tools --think --now --revision --json --quiet --jsonl --color --config --help -h --help-all --version -V' -- "$current"))
       else
         compopt -o filenames; COMPREPLY=($(compgen -f -- "$current"))
       fi ;;
     models)
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '--json --quiet --color --config --help -h --help-all --version -V' -- "$current"))
+        COMPREPLY=($(compgen -W '--revision --json --quiet --yes --names --color --config --help -h --help-all --version -V' -- "$current"))
+      elif (( COMP_CWORD == 2 )); then
+        COMPREPLY=($(compgen -W 'list rm alias use' -- "$current"))
+      else
+        _vllmcli_model "$1" "$typed" names
+      fi ;;
+    pull)
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '--revision --include --exclude --list --dry-run --json --quiet --color --config --help -h --help-all --version -V' -- "$current"))
       fi ;;
     show)
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '--model -m --load-format --generation-config --json --quiet --kv-cache-dtype --color --config --help -h --help-all --version -V' -- "$current"))
+        COMPREPLY=($(compgen -W '--model -m --load-format --generation-config --revision --json --quiet --kv-cache-dtype --color --config --help -h --help-all --version -V' -- "$current"))
       else
-        compopt -o filenames; COMPREPLY=($(compgen -f -- "$current"))
+        _vllmcli_model "$1" "$typed"
       fi ;;
     trace)
       if [[ $current == -* ]]; then

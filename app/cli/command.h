@@ -22,17 +22,21 @@ enum class Command : uint32_t {
   kConfig = 1u << 9,
   kCompletions = 1u << 10,
   kChats = 1u << 11,
+  kPull = 1u << 12,
   kTrace = 1u << 14,
   kTop = 1u << 15,
   kPresets = 1u << 20,
 };
+
+// What the arguments of a command name, for the completions.
+enum class OperandKind : uint8_t { kNone, kFile, kModel };
 
 struct CommandInfo {
   Command command;
   std::string_view name;
   std::string_view arguments;  // as shown in the usage line
   std::string_view choices;    // allowed arguments, separated by '|'; empty: no fixed list
-  bool takes_file;             // true: the completions offer file names as arguments
+  OperandKind operands;        // of the other arguments: those after the first if there are choices
   std::string_view summary;
   std::string_view description;
   std::string_view examples;  // command lines, separated by '\n'; may be empty

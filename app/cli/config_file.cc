@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "app/cli/parse_value.h"
-#include "app/cli/toml_reader.h"
+#include "app/cli/toml/toml_reader.h"
 #include "app/cli/xdg.h"
 #include "engine/config/errors.h"
 #include "engine/config/escape.h"
@@ -14,8 +14,6 @@
 namespace vllm::app {
 namespace {
 
-// toml11 parses about 200,000 scalars per second. With this limit, the slowest file takes a few seconds.
-constexpr size_t kMaxFileBytes = size_t{1} << 20;
 constexpr size_t kMaxShownBytes = 60;
 
 // REQUIRES: the entry's table is empty or names a command.
@@ -37,9 +35,10 @@ void Apply(const TomlEntry& entry, const std::string& path, Settings& settings) 
   }
   // A key that belongs only to other commands is validated and discarded.
   Settings discarded;
-  // `show` reports the sampling parameters that the generating commands will use.
+  // `show` reports the sampling parameters that the generating commands will use, and `models` marks their model.
   const bool is_shown = settings.command == Command::kConfig ||
-                        (settings.command == Command::kShow && flag->group == FlagGroup::kSampling);
+                        (settings.command == Command::kShow && flag->group == FlagGroup::kSampling) ||
+                        (settings.command == Command::kModels && flag->name == "model");
   const bool is_used = flag->belongs_to(settings.command) || is_shown;
   (is_used ? settings : discarded).Set(*flag, entry.values, SettingSource::kConfigFile, where);
 }
@@ -54,7 +53,7 @@ void ReadConfigFile(const std::string& given_path, Settings& settings) {
     path = home + "/config.toml";
   }
   std::string text;
-  const tokenizer::RegularFile file = tokenizer::ReadRegularFile(path, kMaxFileBytes, text);
+  const tokenizer::RegularFile file = tokenizer::ReadRegularFile(path, kMaxConfigFileBytes, text);
   if (file.is_missing() && given_path.empty()) return;
   const std::string message = "configuration file " + Escape(path) + ": " + file.error;
   if (file.is_out_of_resources()) throw ResourceError(message);

@@ -8,11 +8,15 @@
 //     max-num-seqs = 256
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "app/cli/settings.h"
 
 namespace vllm::app {
+
+// toml11 parses about 200,000 scalars per second. With this limit, the slowest file takes a few seconds.
+inline constexpr size_t kMaxConfigFileBytes = size_t{1} << 20;
 
 // Adds the file's values for settings.command. An empty `path` means the default location, where a missing file is not
 // an error. Throws ConfigError: `<file>:<line>:<column>: <table or key>: <why>` for an unusable table, key or value,

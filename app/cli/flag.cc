@@ -17,7 +17,7 @@ constexpr uint32_t kOnce = Bits(kRun, kComplete);
 constexpr uint32_t kWithModel = kEngines | Bits(kTokenize, kRender, kShow);
 constexpr uint32_t kTemplated = Bits(kChat, kRun, kBatch, kRender);
 constexpr uint32_t kJson =
-    kOnce | Bits(kBatch, kTokenize, kRender, kShow, kBench, kModels, kConfig, kChats, kTop, kTrace, kPresets);
+    kOnce | Bits(kBatch, kTokenize, kRender, kShow, kBench, kModels, kConfig, kChats, kTop, kTrace, kPresets, kPull);
 constexpr uint32_t kEvery = 0xFFFFFFFF;
 
 constexpr Flag kFlags[] = {
@@ -133,6 +133,17 @@ constexpr Flag kFlags[] = {
     {"skip-special-tokens", 0, kNegatable, "", "", "true", kSampling, kGenerate | Bits(kTokenize), false, true,
      "omit special tokens from the text; tokenize --decode omits them only if this is set explicitly"},
 
+    // Downloads.
+    {"revision", 0, kText, "REVISION", "", "main", kModel, kWithModel | Bits(kPull, kModels), false, false,
+     "branch, tag or commit of the repository"},
+    {"include", 0, kText, "GLOB", "", "", kModel, Bits(kPull), true, false,
+     "download the files that match, such as '*.json', instead of the default choice"},
+    {"exclude", 0, kText, "GLOB", "", "", kModel, Bits(kPull), true, false, "do not download the files that match"},
+    {"list", 0, kSwitch, "", "", "", kModel, Bits(kPull), false, false,
+     "print models that run well on CPUs, with their size, memory and license, and download nothing"},
+    {"dry-run", 0, kSwitch, "", "", "", kModel, Bits(kPull), false, false,
+     "print the files and their sizes, and download nothing"},
+
     // Stored conversations.
     {"continue", 'c', kSwitch, "", "", "", kPrompt, Bits(kChat, kRun), false, false,
      "continue the most recent conversation; run: store the prompt and its answer in it"},
@@ -180,6 +191,12 @@ constexpr Flag kFlags[] = {
      "add the tokenizer's special tokens, such as BOS"},
     {"jsonl", 0, kSwitch, "", "", "", kOutput, Bits(kTokenize, kRender), false, false,
      "read and write JSON Lines, with one JSON value per line"},
+
+    {"yes", 0, kSwitch, "", "", "", kOutput, Bits(kModels), false, false,
+     "models rm: remove without asking, which is the only way if there is no terminal"},
+    {"names", 0, kSwitch, "", "", "", kOutput, Bits(kModels), false, false,
+     "print only the names of models and aliases, one per line, without those that a shell would have to quote; the "
+     "completions use it"},
 
     // The batch command.
     {"output", 'o', kPath, "FILE", "", "", kBatchRun, Bits(kBatch), false, false,

@@ -18,7 +18,7 @@ int BatchCommand(const Settings& settings);
 int TokenizeCommand(const Settings& settings);
 int RenderCommand(const Settings& settings);
 int TopCommand(const Settings& settings);
-int ModelsCommand(const Settings& settings);
+int PullCommand(const Settings& settings);
 int ShowCommand(const Settings& settings);
 int TraceCommand(const Settings& settings);
 int ConfigCommand(const Settings& settings);

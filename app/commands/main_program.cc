@@ -18,6 +18,7 @@
 #include "app/cli/config_file.h"
 #include "app/cli/docs/help.h"
 #include "app/commands/commands.h"
+#include "app/commands/models/models_command.h"
 #include "app/terminal/color_policy.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/progress_line.h"
@@ -57,6 +58,8 @@ int Dispatch(const Settings& settings) {
       return TopCommand(settings);
     case Command::kModels:
       return ModelsCommand(settings);
+    case Command::kPull:
+      return PullCommand(settings);
     case Command::kShow:
       return ShowCommand(settings);
     case Command::kTrace:

@@ -12,7 +12,6 @@
 #include "app/cli/engine_options.h"
 #include "app/commands/commands.h"
 #include "app/model/model_files.h"
-#include "app/model/model_hub.h"
 #include "app/model/sampling_defaults.h"
 #include "app/model/tokenizer_kind.h"
 #include "app/model/weight_summary.h"
@@ -151,9 +150,11 @@ int Status(const Failures& failures) {
 
 int ShowCommand(const Settings& settings) {
   if (settings.arguments.size() > 1) throw ConfigError("show: expects at most one MODEL");
-  const ModelLocation location = settings.arguments.empty()
-                                     ? LocateModel(settings)
-                                     : FindModel(settings.arguments[0], settings.Text("load-format").value_or("auto"));
+  Settings named = settings;
+  if (!settings.arguments.empty()) {
+    named.Set(*FindFlag("model"), {settings.arguments[0]}, SettingSource::kCommandLine, "MODEL");
+  }
+  const ModelLocation location = LocateModel(named);
   Failures failures;
   const Json json = Describe(settings, location, failures);
   if (settings.Switch("json")) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "app/cli/engine_options.h"
+#include "app/installed/last_use.h"
 #include "app/model/loading_status.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
@@ -85,6 +86,7 @@ LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
     PrintWarning("the KV cache holds only " + std::to_string(loaded.engine->max_model_len()) + " of " +
                  std::to_string(requested) + " tokens of context; --kv-cache-memory sets its size");
   }
+  if (!settings.Switch("ephemeral")) NoteUse(loaded.location);
   loaded.load_time = std::chrono::steady_clock::now() - start;
   EnterMainLoop();
   loaded.publisher =

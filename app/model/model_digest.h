@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "app/model/model_hub.h"
+#include "app/installed/model_location.h"
 #include "app/model/prompt_renderer.h"
 
 namespace vllm::app {

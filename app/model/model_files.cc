@@ -8,6 +8,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/hub/model_reference.h"
+#include "app/installed/find_model.h"
+#include "app/installed/list_models.h"
+#include "app/model/offer_download.h"
 #include "app/model/thinking_mode.h"
 #include "app/model/tools_setting.h"
 #include "app/output/json_text.h"
@@ -25,10 +29,34 @@ namespace {
 
 constexpr size_t kMaxTemplateBytes = 4 << 20;
 
+// Returns false for commands that read only the other files of a model.
+bool NeedsWeights(const Settings& settings) {
+  const Command command = settings.command;
+  return settings.Text("load-format") != "dummy" && command != Command::kTokenize && command != Command::kRender &&
+         command != Command::kShow;
+}
+
 }  // namespace
 
 ModelLocation LocateModel(const Settings& settings) {
-  return FindModel(settings.Text("model").value_or(""), settings.Text("load-format").value_or("auto"));
+  const std::string revision = settings.Text("revision").value_or("");
+  const auto find = [&] {
+    return FindModel(settings.Text("model").value_or(""), settings.Text("load-format").value_or("auto"), revision);
+  };
+  try {
+    ModelLocation location = find();
+    if (NeedsWeights(settings) && location.origin == kHubCacheOrigin && !IsComplete(location)) {
+      ModelReference reference = ParseModelReference(location.name).value_or(ModelReference{location.repo_id, "", ""});
+      if (!revision.empty()) reference.revision = revision;
+      throw MissingModelError("model " + location.name + ": its download is not complete", std::move(reference));
+    }
+    return location;
+  } catch (const MissingModelError& error) {
+    // In a chat, the terminal belongs to the line editor.
+    if (settings.SourceOf("model") == SettingSource::kChat) throw;
+    OfferDownload(error);
+  }
+  return find();
 }
 
 ModelConfig ReadModelConfig(const ModelLocation& location) {

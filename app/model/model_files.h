@@ -8,14 +8,16 @@
 #include <string>
 
 #include "app/cli/settings.h"
-#include "app/model/model_hub.h"
+#include "app/installed/model_location.h"
 #include "app/model/prompt_renderer.h"
 #include "engine/model_loader/hf/hf_config.h"
 #include "tokenizer/tokenizer.h"
 
 namespace vllm::app {
 
-// Returns the model that the settings name. Throws ModelError.
+// Returns the model that the settings name. If it is a repository that is not installed, or whose download is
+// incomplete although the command needs the weights, offers to download it on a terminal (offer_download.h). Throws
+// what FindModel and OfferDownload throw.
 ModelLocation LocateModel(const Settings& settings);
 
 // Read config.json and generation_config.json, or the metadata of the GGUF file instead. Throw ModelError.

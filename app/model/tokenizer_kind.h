@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "app/model/model_hub.h"
+#include "app/installed/model_location.h"
 
 namespace vllm::app {
 

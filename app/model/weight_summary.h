@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "app/model/model_hub.h"
+#include "app/installed/model_location.h"
 #include "engine/config/model_config.h"
 
 namespace vllm::app {

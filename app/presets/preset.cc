@@ -4,7 +4,7 @@
 
 #include "app/cli/parse_value.h"
 #include "app/cli/settings.h"
-#include "app/cli/toml_reader.h"
+#include "app/cli/toml/toml_reader.h"
 #include "engine/config/errors.h"
 #include "engine/config/escape.h"
 

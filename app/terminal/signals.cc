@@ -106,6 +106,10 @@ void InstallSignals() {
 
 void EnterMainLoop() { g_in_main_loop = true; }
 
+RecordsSignals::RecordsSignals() : was_in_main_loop_(g_in_main_loop.exchange(true)) {}
+
+RecordsSignals::~RecordsSignals() { g_in_main_loop = was_in_main_loop_; }
+
 int SignalFd() { return g_event_fd; }
 
 const std::atomic<bool>& InterruptWaits() { return g_interrupt_waits; }

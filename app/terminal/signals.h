@@ -29,6 +29,19 @@ void InstallSignals();
 // From now on signals are only recorded. The caller must poll SignalFd() and call TakeSignal().
 void EnterMainLoop();
 
+// While it exists, signals are only recorded, as after EnterMainLoop(). Work before the main loop that has files to put
+// in order, such as a download, uses it and calls ThrowIfInterrupted. Main thread.
+class RecordsSignals {
+ public:
+  RecordsSignals();
+  ~RecordsSignals();
+  RecordsSignals(const RecordsSignals&) = delete;
+  RecordsSignals& operator=(const RecordsSignals&) = delete;
+
+ private:
+  bool was_in_main_loop_;
+};
+
 // Returns a descriptor that is readable while a signal is pending.
 int SignalFd();
 // Takes one pending signal, in the order SIGTERM, SIGHUP, SIGINT, SIGTSTP, and returns its number. Returns 0 if none is

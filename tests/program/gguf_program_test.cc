@@ -127,14 +127,14 @@ TEST(GgufProgramTest, FilesOfARepositoryAreFoundByName) {
   };
   EXPECT_EQ(file_of("me/tiny-GGUF/tiny-Q8_0.gguf"), snapshot + "/tiny-Q8_0.gguf");
   EXPECT_EQ(file_of("mine.gguf"), own + "/mine.gguf");
-  EXPECT_EQ(file_of("me/tiny-GGUF"), "3");
+  EXPECT_EQ(file_of("me/tiny-GGUF:Q4_0"), snapshot + "/tiny-Q4_0.gguf");
+  EXPECT_EQ(file_of("me/tiny-GGUF"), snapshot + "/tiny-Q8_0.gguf");
   EXPECT_EQ(file_of("me/tiny-GGUF/other.gguf"), "3");
   EXPECT_EQ(file_of("me/tiny-GGUF/../tiny-GGUF/tiny-Q8_0.gguf"), "3");
   std::vector<std::string> names;
   for (const Json& model : Json::parse(RunProgram({"models", "--json"}, options).out)) names.push_back(model["name"]);
   names.resize(3);
-  EXPECT_EQ(names,
-            (std::vector<std::string>{"me/tiny-GGUF/tiny-Q4_0.gguf", "me/tiny-GGUF/tiny-Q8_0.gguf", "mine.gguf"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"me/tiny-GGUF:Q4_0", "me/tiny-GGUF:Q8_0", "mine.gguf"}));
 }
 
 TEST(GgufProgramTest, AFileNextToATokenizerIsListedByANameThatOpensIt) {

@@ -21,33 +21,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Runs in the child. The environment is built from scratch, so that the developer's settings do not affect a test. Only
-// the sanitizers' options are inherited.
-void ExecProgram(std::string binary, const std::vector<std::string>& arguments,
-                 const std::map<std::string, std::string>& environment) {
-  std::map<std::string, std::string> variables = {
-      {"PATH", "/usr/bin:/bin"}, {"HOME", "/dev/null"}, {"TERM", "xterm"}, {"LANG", "C.UTF-8"}, {"TZ", "UTC"}};
-  for (const auto& [name, value] : environment) variables[name] = value;
-  for (const char* name : {"ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"}) {
-    if (const char* value = std::getenv(name)) variables[name] = value;
-  }
-  std::vector<std::string> texts;
-  for (const auto& [name, value] : variables) texts.push_back(name + "=" + value);
-  std::vector<char*> envp;
-  for (std::string& text : texts) envp.push_back(text.data());
-  envp.push_back(nullptr);
-  std::vector<std::string> words = arguments;
-  std::vector<char*> argv = {binary.data()};
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  execve(binary.c_str(), argv.data(), envp.data());
-  _exit(127);
-}
-
-int StatusOf(int wait_status) {
-  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
-}
-
 std::string ModesOf(int fd) {
   termios modes{};
   tcgetattr(fd, &modes);
@@ -93,6 +66,31 @@ winsize SizeOf(const TerminalEmulator& terminal) {
 }
 
 }  // namespace
+
+void ExecProgram(std::string binary, const std::vector<std::string>& arguments,
+                 const std::map<std::string, std::string>& environment) {
+  std::map<std::string, std::string> variables = {
+      {"PATH", "/usr/bin:/bin"}, {"HOME", "/dev/null"}, {"TERM", "xterm"}, {"LANG", "C.UTF-8"}, {"TZ", "UTC"}};
+  for (const auto& [name, value] : environment) variables[name] = value;
+  for (const char* name : {"ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"}) {
+    if (const char* value = std::getenv(name)) variables[name] = value;
+  }
+  std::vector<std::string> texts;
+  for (const auto& [name, value] : variables) texts.push_back(name + "=" + value);
+  std::vector<char*> envp;
+  for (std::string& text : texts) envp.push_back(text.data());
+  envp.push_back(nullptr);
+  std::vector<std::string> words = arguments;
+  std::vector<char*> argv = {binary.data()};
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  execve(binary.c_str(), argv.data(), envp.data());
+  _exit(127);
+}
+
+int ExitStatusOf(int wait_status) {
+  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
 
 std::string RealModel(const std::string& name) {
   const std::string path = std::string(VLLMCLI_REALDATA) + "/models/" + name;
@@ -208,7 +206,7 @@ ProgramResult RunProgram(const std::vector<std::string>& arguments, const Progra
   }
   int wait_status = 0;
   waitpid(pid, &wait_status, 0);
-  result.status = StatusOf(wait_status);
+  result.status = ExitStatusOf(wait_status);
   if (in_open) close(in[1]);
   if (out_open) close(out[0]);
   close(err[0]);
@@ -263,7 +261,7 @@ bool PtyProgram::ReadSome(std::chrono::milliseconds limit) {
       if (WIFSTOPPED(report)) {
         ++num_stops_;
       } else {
-        status_ = StatusOf(report);
+        status_ = ExitStatusOf(report);
       }
     }
   }

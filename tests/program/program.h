@@ -33,6 +33,13 @@ struct ProgramOptions {
   std::map<std::string, std::string> environment;
 };
 
+// Replaces the calling process, a child of the test, by the program. The environment is built from scratch, so that the
+// developer's settings do not affect a test. Only the sanitizers' options are inherited.
+[[noreturn]] void ExecProgram(std::string binary, const std::vector<std::string>& arguments,
+                              const std::map<std::string, std::string>& environment);
+// Returns the exit status in a status of waitpid, or 128 + signal number if a signal ended the program.
+int ExitStatusOf(int wait_status);
+
 // Returns options with this standard input.
 ProgramOptions Input(const std::string& input);
 

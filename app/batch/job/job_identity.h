@@ -21,7 +21,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/settings.h"
-#include "app/model/model_hub.h"
+#include "app/installed/model_location.h"
 #include "app/presets/preset_prompt.h"
 
 namespace vllm::app {

@@ -12,6 +12,8 @@
 #include "app/chats/tree_rows.h"
 #include "app/cli/xdg.h"
 #include "app/editor/path_completion.h"
+#include "app/installed/list_models.h"
+#include "app/installed/model_aliases.h"
 #include "app/output/list_text.h"
 #include "app/output/size_text.h"
 #include "app/pickers/chat_pickers.h"
@@ -71,12 +73,15 @@ std::optional<CodeBlock> FindBlock(const std::string& number, const ChatSession&
 void ListInstalledModels(const ChatSession& session) {
   const ModelLocation& current = session.model().location;
   bool is_listed = false;
-  for (const ModelLocation& model : ListModels()) {
-    const bool is_current = model.path() == current.path();
+  for (const InstalledModel& model : ListModels()) {
+    const ModelLocation& location = model.location;
+    const bool is_current = location.path() == current.path();
     is_listed = is_listed || is_current;
-    PrintNote((is_current ? "* " : "  ") + model.name + "  " + SizeText(ModelBytes(model)) + "  " + model.origin);
+    PrintNote((is_current ? "* " : "  ") + location.name + "  " + SizeText(model.bytes) + "  " +
+              (model.problem.empty() ? location.origin : model.problem));
   }
   if (!is_listed) PrintNote("* " + current.name + "  " + SizeText(ModelBytes(current)) + "  " + current.origin);
+  for (const ModelAlias& alias : ReadModelAliases()) PrintNote("  " + alias.name + "  is " + alias.target);
   PrintNote("/model NAME switches; NAME may also be a model directory or a .gguf file.");
 }
 
@@ -197,7 +202,7 @@ SlashResult ModelCommand(const std::string& arguments, ChatSession& session) {
   try {
     session.SwitchModel(arguments);
   } catch (const ModelError& error) {
-    PrintError(error.what());
+    PrintError(error.what(), error.hint());
   } catch (const tokenizer::TokenizerError& error) {
     PrintError(error.what());
   } catch (const tokenizer::ChatTemplateError& error) {

@@ -10,7 +10,8 @@
 #include "app/cli/slash_command_table.h"
 #include "app/editor/command_completer.h"
 #include "app/editor/path_completion.h"
-#include "app/model/model_hub.h"
+#include "app/installed/list_models.h"
+#include "app/installed/model_aliases.h"
 #include "app/output/list_text.h"
 #include "app/output/size_text.h"
 #include "app/presets/preset_store.h"
@@ -77,7 +78,14 @@ std::vector<CompletionChoice> SettingChoices(const std::string& end) {
 
 std::vector<CompletionChoice> ModelChoices() {
   std::vector<CompletionChoice> choices;
-  for (const ModelLocation& model : ListModels()) choices.push_back({model.name, model.origin});
+  for (const InstalledModel& model : ListModels()) {
+    if (model.problem.empty()) choices.push_back({model.location.name, model.location.origin});
+  }
+  try {
+    for (const ModelAlias& alias : ReadModelAliases()) choices.push_back({alias.name, alias.target});
+  } catch (const ConfigError&) {
+    // /model reports the invalid file.
+  }
   return choices;
 }
 

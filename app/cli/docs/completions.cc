@@ -45,20 +45,67 @@ std::string FlagNames(Command command) {
   return out;
 }
 
+// The functions of the bash script. Names of models can have colons, at which readline splits words: then it replaces
+// only the text after the last colon. The word before the cursor is therefore taken from the line.
+constexpr std::string_view kBashHead =
+    R"bash(# bash completion for vllmcli
+_vllmcli_model() {
+  # $1: the program; $2: the word so far. Offers installed models and aliases and, unless $3 is set, paths.
+  local name
+  local -a paths=()
+  while IFS= read -r name; do
+    [[ $name == "$2"* ]] && COMPREPLY+=("$name")
+  done < <("${1/#\~\//$HOME/}" models --names 2>/dev/null)
+  [[ -n $3 ]] || mapfile -t paths < <(compgen -f -X '!*.gguf' -- "$2"; compgen -d -- "$2")
+  if (( ${#COMPREPLY[@]} == 0 )); then
+    compopt -o filenames
+    COMPREPLY=("${paths[@]}")
+    return
+  fi
+  for name in "${paths[@]}"; do
+    [[ -d $name ]] && name+=/
+    COMPREPLY+=("$(printf %q "$name")")
+  done
+  (( ${#COMPREPLY[@]} == 1 )) && [[ ${COMPREPLY[0]} == */ ]] && compopt -o nospace
+  if [[ $2 == *:* && $COMP_WORDBREAKS == *:* ]]; then
+    local -i i
+    for (( i = 0; i < ${#COMPREPLY[@]}; ++i )); do
+      COMPREPLY[i]=${COMPREPLY[i]#"${2%"${2##*:}"}"}
+    done
+  fi
+}
+_vllmcli() {
+  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
+  local line=${COMP_LINE:0:COMP_POINT} command=
+  local typed=${line##*[[:space:]]}
+  if [[ $typed == --model=* ]]; then
+    typed=${typed#--model=}
+    previous=--model
+  elif [[ $typed == *:* ]]; then
+    line=${line%"$typed"}
+    line=${line%"${line##*[![:space:]]}"}
+    previous=${line##*[[:space:]]}
+  fi
+  (( COMP_CWORD > 1 )) && [[ ${COMP_WORDS[1]} != -* ]] && command=${COMP_WORDS[1]}
+  COMPREPLY=()
+  case $previous in
+)bash";
+
+// Returns the lines of the bash script that complete the arguments of a command.
+std::string BashArguments(const CommandInfo& info) {
+  const std::string choices = "COMPREPLY=($(compgen -W '" + Spaced(info.choices) + "' -- \"$current\"))\n";
+  const std::string model = "        _vllmcli_model \"$1\" \"$typed\"";
+  if (info.operands == OperandKind::kModel && !info.choices.empty()) {
+    return "      elif (( COMP_CWORD == 2 )); then\n        " + choices + "      else\n" + model + " names\n";
+  }
+  if (info.operands == OperandKind::kModel) return "      else\n" + model + "\n";
+  if (!info.choices.empty()) return "      else\n        " + choices;
+  if (info.operands != OperandKind::kFile) return "";
+  return "      else\n        compopt -o filenames; COMPREPLY=($(compgen -f -- \"$current\"))\n";
+}
+
 std::string Bash() {
-  std::string out =
-      "# bash completion for vllmcli\n"
-      "_vllmcli() {\n"
-      "  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}\n"
-      "  local command= word\n"
-      "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
-      "    case $word in\n"
-      "      -*) ;;\n"
-      "      *) command=$word; break ;;\n"
-      "    esac\n"
-      "  done\n"
-      "  COMPREPLY=()\n"
-      "  case $previous in\n";
+  std::string out(kBashHead);
   for (const Flag& flag : FlagTable()) {
     if (!flag.takes_value()) continue;
     std::string pattern = "--" + std::string(flag.name);
@@ -69,14 +116,14 @@ std::string Bash() {
     } else if (flag.kind == ValueKind::kPath) {
       out += "    " + pattern + ") compopt -o filenames; COMPREPLY=($(compgen -f -- \"$current\")); return ;;\n";
     } else if (flag.name == "model") {
-      out += "    " + pattern + ") compopt -o filenames; COMPREPLY=($(compgen -d -- \"$current\")); return ;;\n";
+      out += "    " + pattern + ") _vllmcli_model \"$1\" \"$typed\"; return ;;\n";
     } else {
       out += "    " + pattern + ") return ;;\n";
     }
   }
   out +=
       "  esac\n"
-      "  if [[ -z $command && $current != -* ]]; then\n"
+      "  if (( COMP_CWORD == 1 )) && [[ $current != -* ]]; then\n"
       "    COMPREPLY=($(compgen -W '" +
       CommandNames() +
       "' -- \"$current\"))\n"
@@ -93,12 +140,7 @@ std::string Bash() {
     out += "    " + std::string(info.name) + ")\n";
     out += "      if [[ $current == -* ]]; then\n        COMPREPLY=($(compgen -W '" + FlagNames(info.command) +
            "' -- \"$current\"))\n";
-    if (!info.choices.empty()) {
-      out += "      else\n        COMPREPLY=($(compgen -W '" + Spaced(info.choices) + "' -- \"$current\"))\n";
-    } else if (info.takes_file) {
-      out += "      else\n        compopt -o filenames; COMPREPLY=($(compgen -f -- \"$current\"))\n";
-    }
-    out += "      fi ;;\n";
+    out += BashArguments(info) + "      fi ;;\n";
   }
   out +=
       "  esac\n"
@@ -122,7 +164,7 @@ std::string ZshAction(const Flag& flag) {
   std::string action = ":" + std::string(flag.value_name) + ":";
   if (flag.kind == ValueKind::kChoice) return action + "(" + Spaced(flag.choices) + ")";
   if (flag.kind == ValueKind::kPath) return action + "_files";
-  if (flag.name == "model") return action + "_files -/";
+  if (flag.name == "model") return action + "_vllmcli_models";
   return action;
 }
 
@@ -130,7 +172,14 @@ std::string Zsh() {
   std::string out =
       "#compdef vllmcli\n"
       "# zsh completion for vllmcli\n"
+      "_vllmcli_models() {\n"
+      "  local -a names\n"
+      "  names=(${(f)\"$(\"$vllmcli_program\" models --names 2>/dev/null)\"})\n"
+      "  compadd -a names\n"
+      "  _files -g '*.gguf(-.)'\n"
+      "}\n"
       "_vllmcli() {\n"
+      "  local vllmcli_program=${${(Q)words[1]}/#\\~\\//$HOME/}\n"
       "  local -a commands\n"
       "  commands=(\n";
   for (const CommandInfo& info : CommandTable()) {
@@ -166,9 +215,10 @@ std::string Zsh() {
         out += " \\\n        " + Quoted(repeat + "-" + std::string(1, flag.short_name) + joined + text);
       }
     }
-    if (!info.choices.empty()) {
-      out += " \\\n        " + Quoted("1:argument:(" + Spaced(info.choices) + ")");
-    } else if (info.takes_file) {
+    if (!info.choices.empty()) out += " \\\n        " + Quoted("1:argument:(" + Spaced(info.choices) + ")");
+    if (info.operands == OperandKind::kModel) {
+      out += " \\\n        '*:model:_vllmcli_models'";
+    } else if (info.operands == OperandKind::kFile && info.choices.empty()) {
       out += " \\\n        '*:file:_files'";
     }
     out += " ;;\n";
@@ -190,6 +240,8 @@ std::string FishQuoted(std::string_view text) {
   return out + "'";
 }
 
+constexpr char kFishModels[] = "'(vllmcli models --names 2>/dev/null)'";
+
 std::string Fish() {
   std::string out = "# fish completion for vllmcli\ncomplete -c vllmcli -f\n";
   for (const CommandInfo& info : CommandTable()) {
@@ -199,8 +251,18 @@ std::string Fish() {
   out += "complete -c vllmcli -n __fish_use_subcommand -s V -l version -d 'print the version'\n";
   for (const CommandInfo& info : CommandTable()) {
     const std::string head = "complete -c vllmcli -n '__fish_seen_subcommand_from " + std::string(info.name) + "'";
-    if (!info.choices.empty()) out += head + " -a '" + Spaced(info.choices) + "'\n";
-    if (info.takes_file) out += head + " -F\n";
+    const std::string seen = "__fish_seen_subcommand_from " + Spaced(info.choices);
+    if (info.operands == OperandKind::kModel && !info.choices.empty()) {
+      out += "complete -c vllmcli -n '__fish_seen_subcommand_from " + std::string(info.name) + "; and not " + seen +
+             "' -a '" + Spaced(info.choices) + "'\n";
+      out += "complete -c vllmcli -n '__fish_seen_subcommand_from " + std::string(info.name) + "; and " + seen +
+             "' -a " + kFishModels + "\n";
+    } else if (!info.choices.empty()) {
+      out += head + " -a '" + Spaced(info.choices) + "'\n";
+    } else if (info.operands == OperandKind::kModel) {
+      out += head + " -a " + kFishModels + "\n";
+    }
+    if (info.operands == OperandKind::kFile) out += head + " -F\n";
     for (const Flag& flag : FlagTable()) {
       if (!flag.belongs_to(info.command)) continue;
       out += head;
@@ -208,7 +270,9 @@ std::string Fish() {
       out += " -l " + std::string(flag.name);
       if (flag.kind == ValueKind::kChoice) {
         out += " -x -a '" + Spaced(flag.choices) + "'";
-      } else if (flag.kind == ValueKind::kPath || flag.name == "model") {
+      } else if (flag.name == "model") {
+        out += std::string(" -r -F -a ") + kFishModels;
+      } else if (flag.kind == ValueKind::kPath) {
         out += " -r -F";
       } else if (flag.takes_value()) {
         out += " -x";

@@ -31,7 +31,9 @@ struct TomlEntry {
   std::string key;
   std::vector<std::string> values;  // numbers in decimal, booleans as true and false
   bool is_array = false;
-  TomlPosition position;  // where the key is
+  TomlPosition position;   // where the key is
+  size_t value_begin = 0;  // the value as written in the text, without a comment after it, in bytes
+  size_t value_end = 0;
 };
 
 struct TomlTable {
@@ -42,6 +44,8 @@ struct TomlTable {
 struct TomlDocument {
   std::vector<TomlEntry> entries;  // in file order
   std::vector<TomlTable> tables;   // without duplicates
+  // Offset of the first [table] in the text, in bytes; npos: there is none.
+  size_t first_header = std::string::npos;
 };
 
 // Throws ConfigError: `<name>: not valid UTF-8` or `<name>:<line>:<column>: <why>`.

@@ -1,9 +1,9 @@
-#include "app/cli/toml_reader.h"
+#include "app/cli/toml/toml_reader.h"
 
 #include <set>
 #include <utility>
 
-#include "app/cli/toml_scalar.h"
+#include "app/cli/toml/toml_scalar.h"
 #include "engine/config/errors.h"
 #include "engine/config/escape.h"
 #include "tokenizer/unicode/utf8.h"
@@ -13,6 +13,7 @@ namespace {
 
 constexpr size_t kMaxKeyBytes = 1000;
 constexpr size_t kMaxShownBytes = 60;
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 bool IsBare(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
@@ -29,7 +30,10 @@ class TomlTextReader {
 
   TomlDocument Read() {
     if (!tokenizer::IsValidUtf8(text_)) throw ConfigError(Escape(name_) + ": not valid UTF-8");
-    if (text_.starts_with("\xEF\xBB\xBF")) text_.remove_prefix(3);
+    if (text_.starts_with(kByteOrderMark)) {
+      text_.remove_prefix(kByteOrderMark.size());
+      num_skipped_ = kByteOrderMark.size();
+    }
     while (true) {
       SkipBlankLines();
       if (AtEnd()) break;
@@ -119,6 +123,7 @@ class TomlTextReader {
 
   void ReadHeader() {
     const TomlPosition position = PositionOf(Here());
+    if (document_.first_header == std::string::npos) document_.first_header = num_skipped_ + pos_;
     if (Peek(1) == '[') Fail("arrays of tables are not supported");
     ++pos_;
     table_ = ReadPart();
@@ -146,12 +151,14 @@ class TomlTextReader {
     }
     ++pos_;
     SkipSpaces();
+    entry.value_begin = num_skipped_ + pos_;
     if (Peek() == '[') {
       entry.is_array = true;
       ReadArray(entry.values);
     } else {
       entry.values.push_back(ReadScalar());
     }
+    entry.value_end = num_skipped_ + pos_;
     document_.entries.push_back(std::move(entry));
   }
 
@@ -266,6 +273,7 @@ class TomlTextReader {
 
   std::string_view text_;
   const std::string& name_;
+  size_t num_skipped_ = 0;  // bytes before text_
   size_t pos_ = 0;
   size_t line_begin_ = 0;
   int64_t line_ = 1;

@@ -1,4 +1,4 @@
-#include "app/cli/toml_scalar.h"
+#include "app/cli/toml/toml_scalar.h"
 
 #include <charconv>
 #include <cmath>

@@ -1,0 +1,196 @@
+#include "app/installed/list_models.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "app/hub/choose_gguf.h"
+#include "app/hub/hub_cache.h"
+#include "app/hub/repository_path.h"
+#include "app/installed/directory_files.h"
+#include "app/installed/installed_repository.h"
+#include "app/installed/shipped_model.h"
+#include "engine/model_loader/gguf/file.h"
+#include "tokenizer/formats/regular_file.h"
+
+namespace vllm::app {
+namespace {
+
+namespace fs = std::filesystem;
+using tokenizer::NamesInDirectory;
+
+constexpr char kIncomplete[] = "incomplete";
+
+bool IsDirectory(const fs::path& path) {
+  std::error_code error;
+  return fs::is_directory(path, error);
+}
+
+bool IsFile(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error);
+}
+
+bool PartsExist(const std::string& gguf_file) {
+  const std::vector<std::string> parts = GgufFile::PartsOf(gguf_file);
+  return std::all_of(parts.begin(), parts.end(), IsFile);
+}
+
+// Returns N if a file is named NAME-xxxxx-of-N.safetensors, else 0.
+int64_t NumShards(std::string_view path) {
+  constexpr std::string_view kOf = "-of-";
+  constexpr std::string_view kExtension = ".safetensors";
+  const size_t of = path.rfind(kOf);
+  if (of == std::string_view::npos || !path.ends_with(kExtension)) return 0;
+  const std::string_view digits =
+      path.substr(of + kOf.size(), path.size() - kExtension.size() - std::min(of + kOf.size(), path.size()));
+  int64_t count = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), count);
+  return error == std::errc() && end == digits.data() + digits.size() ? count : 0;
+}
+
+// Returns true for the files of a Hugging Face model that loading it may read.
+bool IsNeeded(std::string_view path) {
+  for (const std::string_view extension : {".safetensors", ".json", ".model", ".txt", ".jinja"}) {
+    if (path.ends_with(extension)) return true;
+  }
+  return false;
+}
+
+// Returns false if files of a Hugging Face model are missing. `files` are those in its directory.
+bool HasAllFiles(const std::vector<DirectoryFile>& files) {
+  bool has_index = false;
+  bool has_weights = false;
+  int64_t num_expected = 0;
+  int64_t num_shards = 0;
+  for (const DirectoryFile& file : files) {
+    if (file.is_missing && IsNeeded(file.path)) return false;
+    if (file.path.find('/') != std::string::npos) continue;
+    has_index = has_index || file.path == "model.safetensors.index.json";
+    if (!file.path.ends_with(".safetensors")) continue;
+    has_weights = true;
+    if (const int64_t count = NumShards(file.path); count > 0) {
+      num_expected = std::max(num_expected, count);
+      ++num_shards;
+    }
+  }
+  return num_shards >= num_expected && (has_weights || !has_index);
+}
+
+int64_t BytesOf(const std::vector<DirectoryFile>& files) {
+  int64_t bytes = 0;
+  for (const DirectoryFile& file : files) {
+    if (!file.path.ends_with(".gguf")) bytes += file.bytes;
+  }
+  return bytes;
+}
+
+// Appends the models of a repository. Returns false if it has none.
+bool AppendModels(const InstalledRepository& repository, std::vector<InstalledModel>& models) {
+  const size_t num_before = models.size();
+  const std::vector<DirectoryFile> files = FilesBelow(repository.directory);
+  if (IsFile(fs::path(repository.directory) / "config.json")) {
+    ModelLocation location{repository.repo_id, repository.directory, repository.origin, "", repository.repo_id};
+    models.push_back({std::move(location), BytesOf(files), HasAllFiles(files) ? "" : kIncomplete});
+  }
+  // All names, so that a model whose file is still missing is listed too.
+  std::vector<std::string> paths;
+  for (const DirectoryFile& file : files) paths.push_back(file.path);
+  for (ModelLocation& location : GgufModelsOf(repository, paths)) {
+    const int64_t bytes = ModelBytes(location);
+    const bool is_complete = PartsExist(location.gguf_file);
+    models.push_back({std::move(location), bytes, is_complete ? "" : kIncomplete});
+  }
+  return models.size() > num_before;
+}
+
+// Appends the models of a repository in the cache.
+void AppendCached(const std::string& repo_id, const fs::path& directory, std::vector<InstalledModel>& models) {
+  const std::optional<fs::path> snapshot = FindSnapshot(directory, "");
+  if (snapshot && AppendModels({repo_id, snapshot->string(), kHubCacheOrigin}, models)) return;
+  ModelLocation location{repo_id, directory.string(), kHubCacheOrigin, "", repo_id};
+  const size_t num_snapshots = NamesInDirectory((directory / "snapshots").string()).size();
+  if (!snapshot && num_snapshots > 1) {
+    models.push_back({std::move(location), 0, "needs --revision"});
+    for (const DirectoryFile& blob : FilesBelow((directory / "blobs").string())) models.back().bytes += blob.bytes;
+    return;
+  }
+  // Without a usable snapshot, there may be the beginning of a download. A repository of another kind of model, such as
+  // an embedding model without config.json, is complete and not listed.
+  const std::vector<DirectoryFile> blobs = FilesBelow((directory / "blobs").string());
+  const bool is_begun = num_snapshots == 0 ? !blobs.empty()
+                                           : std::any_of(blobs.begin(), blobs.end(),
+                                                         [](const auto& b) { return b.path.ends_with(".incomplete"); });
+  if (!is_begun) return;
+  models.push_back({std::move(location), 0, kIncomplete});
+  for (const DirectoryFile& blob : blobs) models.back().bytes += blob.bytes;
+}
+
+void AppendHubCache(std::vector<InstalledModel>& models) {
+  const fs::path cache = HubCacheDirectory();
+  if (cache.empty()) return;
+  constexpr std::string_view kPrefix = "models--";
+  for (const std::string& name : NamesInDirectory(cache.string())) {
+    if (!name.starts_with(kPrefix)) continue;
+    std::string repo_id = name.substr(kPrefix.size());
+    if (const size_t dashes = repo_id.find("--"); dashes != std::string::npos) repo_id.replace(dashes, 2, "/");
+    if (IsRepositoryId(repo_id)) AppendCached(repo_id, cache / name, models);
+  }
+}
+
+void AppendOwn(std::vector<InstalledModel>& models) {
+  const fs::path own = OwnModelsDirectory();
+  if (own.empty()) return;
+  std::set<std::string> files;
+  for (const std::string& name : NamesInDirectory(own.string())) {
+    if (IsFile(own / name)) {
+      if (name.ends_with(".gguf")) files.insert(GgufFile::PartsOf(name).front());
+      continue;
+    }
+    if (!IsRepositoryNamePart(name) || !IsDirectory(own / name)) continue;
+    if (const auto repository = FindInstalledRepository(name, ""); repository && repository->origin == kOwnOrigin) {
+      AppendModels(*repository, models);
+      continue;
+    }
+    for (const std::string& child : NamesInDirectory((own / name).string())) {
+      const auto repository = FindInstalledRepository(name + "/" + child, "");
+      if (repository && repository->origin == kOwnOrigin) AppendModels(*repository, models);
+    }
+  }
+  for (const std::string& name : files) {
+    if (!IsGgufModel(name)) continue;
+    ModelLocation location{name, own.string(), kOwnOrigin, (own / name).string()};
+    const int64_t bytes = ModelBytes(location);
+    const bool is_complete = PartsExist(location.gguf_file);
+    models.push_back({std::move(location), bytes, is_complete ? "" : kIncomplete});
+  }
+}
+
+}  // namespace
+
+std::vector<InstalledModel> ListModels() {
+  std::vector<InstalledModel> models;
+  AppendHubCache(models);
+  AppendOwn(models);
+  std::sort(models.begin(), models.end(),
+            [](const InstalledModel& a, const InstalledModel& b) { return a.location.name < b.location.name; });
+  if (std::optional<ModelLocation> shipped = FindShippedModel()) {
+    const int64_t bytes = ModelBytes(*shipped);
+    models.push_back({*std::move(shipped), bytes, ""});
+  }
+  return models;
+}
+
+bool IsComplete(const ModelLocation& location) {
+  if (location.is_gguf()) return PartsExist(location.gguf_file);
+  return HasAllFiles(FilesBelow(location.directory));
+}
+
+}  // namespace vllm::app
