@@ -65,6 +65,17 @@ TEST(HubErrorTest, RateLimitSuggestsAToken) {
             "set HF_TOKEN for higher limits; the same command continues the download");
 }
 
+TEST(HubErrorTest, HintOfANetworkErrorSaysWhetherToTryAgain) {
+  for (const bool is_temporary : {false, true}) {
+    try {
+      ThrowNetworkError(Subject(false), "connection refused", is_temporary);
+    } catch (const RequestError& error) {
+      EXPECT_STREQ(error.what(), "model a/b: cannot download f.json: connection refused");
+      EXPECT_EQ(error.hint() == "the same command continues the download", is_temporary);
+    }
+  }
+}
+
 TEST(HubErrorTest, OtherStatusesAreRequestErrors) {
   EXPECT_EQ(TextOf<RequestError>(Head(503, "")),
             "model a/b: the server answered with HTTP status 503 | the same command continues the download");

@@ -134,6 +134,8 @@ std::string ProgramHelp(HelpDetail detail, size_t width) {
         "  VLLMCLI_MODEL           the model when -m is not given\n"
         "  VLLMCLI_ISA             the instruction set when --isa is not given\n"
         "  HF_HUB_CACHE, HF_HOME   location of the Hugging Face cache\n"
+        "  HF_TOKEN, HF_ENDPOINT   token for the Hugging Face hub, and address of a mirror\n"
+        "  HF_HUB_OFFLINE          1: vllmcli pull uses only the cache\n"
         "  VISUAL, EDITOR          the editor for messages (Ctrl-G in a chat) and for vllmcli presets edit\n"
         "  NO_COLOR, TERM=dumb     disable cursor movement\n\n"
         "Exit status:\n"

@@ -201,6 +201,24 @@ the instruction set of the kernels if \-\-isa is not given
 location of the Hugging Face cache: $HF_HUB_CACHE, or else $HF_HOME/hub, or else $XDG_CACHE_HOME/huggingface/hub,
 where $XDG_CACHE_HOME defaults to ~/.cache
 .TP
+.BR HF_TOKEN ", " HF_TOKEN_PATH
+the token for private and gated models of the Hugging Face hub, or the path of a file with it; default: $HF_HOME/token
+.TP
+.B HF_ENDPOINT
+the address of a mirror of the Hugging Face hub
+.TP
+.B HF_HUB_OFFLINE
+1: pull uses only the cache
+.TP
+.BR HF_HUB_ETAG_TIMEOUT ", " HF_HUB_DOWNLOAD_TIMEOUT
+seconds after which pull gives up a request without an answer, or a transfer at a standstill; default: 10
+.TP
+.BR https_proxy ", " http_proxy ", " no_proxy
+the proxies that pull uses
+.TP
+.BR CURL_CA_BUNDLE ", " REQUESTS_CA_BUNDLE ", " SSL_CERT_FILE
+a file with the certificate authorities that pull trusts instead of those of the system
+.TP
 .BR VISUAL ", " EDITOR
 the editor that vllmcli presets edit starts
 .TP

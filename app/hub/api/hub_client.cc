@@ -151,7 +151,8 @@ HubClient::Response HubClient::Get(const std::string& url, int64_t max_bytes, co
     if (is_complete && head.is_redirect()) {
       const std::optional<std::string> next = RedirectTarget(target, head.Value("location"));
       if (!next || ++num_redirects > kMaxRedirects || (!may_leave_hub && !IsOnHub(*next))) {
-        ThrowNetworkError(subject, "the hub redirects to an invalid address (" + Escape(head.Value("location")) + ")");
+        const std::string location = Escape(head.Value("location"));
+        ThrowNetworkError(subject, "the hub redirects to an invalid address, or too often (" + location + ")", false);
       }
       target = *next;
       continue;
@@ -161,7 +162,7 @@ HubClient::Response HubClient::Get(const std::string& url, int64_t max_bytes, co
     const auto now = RetryPolicy::Clock::now();
     if (!may_retry || !retry.NoteFailure(is_complete ? &head : nullptr, now)) {
       if (is_complete) ThrowHubError(subject, head);
-      ThrowNetworkError(subject, "cannot reach " + endpoint_ + ": " + response.outcome.error);
+      ThrowNetworkError(subject, "cannot reach " + endpoint_ + ": " + response.outcome.error, may_retry);
     }
     const auto wait = std::chrono::ceil<std::chrono::milliseconds>(retry.retry_at() - now);
     note_(
@@ -185,15 +186,20 @@ std::string HubClient::FindCommit(const std::string& repo_id, const std::string&
 std::vector<HubFile> HubClient::ListFiles(const std::string& repo_id, const std::string& commit) {
   std::vector<HubFile> files;
   const HubSubject subject = Subject(repo_id, commit, "");
-  std::string url = endpoint_ + "/api/models/" + repo_id + "/tree/" + commit + "?recursive=true";
+  const std::string tree = endpoint_ + "/api/models/" + repo_id + "/tree/" + commit;
+  std::string url = tree + "?recursive=true";
   for (int page = 0; page < kMaxPages; ++page) {
     const Response response = Get(url, kMaxPageBytes, subject, false);
     ParseTree(response.body, repo_id, files);
     const std::string next = NextLink(response.head.Value("link"));
     if (next.empty()) return files;
-    const std::optional<std::string> target = RedirectTarget(url, next);
-    if (!target || !IsOnHub(*target)) {
-      ThrowNetworkError(subject, "the next page of the list of files has an invalid address (" + Escape(next) + ")");
+    // Only the query of the address is used: some mirrors name the host of the original hub.
+    const size_t query = next.find('?');
+    const std::optional<std::string> target =
+        query == std::string::npos ? std::nullopt : RedirectTarget(tree, next.substr(query));
+    if (!target) {
+      throw ModelError("model " + Escape(repo_id) + ": the next page of the list of files has an invalid address (" +
+                       Escape(next) + ")");
     }
     url = *target;
   }

@@ -76,9 +76,13 @@ void ThrowHubError(const HubSubject& subject, const HttpHead& head) {
                      kContinues);
 }
 
-void ThrowNetworkError(const HubSubject& subject, const std::string& why) {
+void ThrowNetworkError(const HubSubject& subject, const std::string& why, bool is_temporary) {
   const std::string object = subject.path.empty() ? "" : ": cannot download " + Escape(subject.path);
-  throw RequestError("model " + Escape(subject.repo_id) + object + ": " + why, kContinues);
+  throw RequestError("model " + Escape(subject.repo_id) + object + ": " + why,
+                     is_temporary
+                         ? kContinues
+                         : "check HF_ENDPOINT, the variables of your proxy and its certificate: CURL_CA_BUNDLE "
+                           "can name a file with other authorities");
 }
 
 }  // namespace vllm::app

@@ -21,7 +21,7 @@ struct HubSubject {
 // exist or the user may not read it, with a hint that names the page to visit; RequestError for other statuses.
 [[noreturn]] void ThrowHubError(const HubSubject& subject, const HttpHead& head);
 
-// Throws RequestError for a connection that failed, or for a status that stayed after all attempts.
-[[noreturn]] void ThrowNetworkError(const HubSubject& subject, const std::string& why);
+// Throws RequestError for a connection that failed. `is_temporary`: the same command may succeed later.
+[[noreturn]] void ThrowNetworkError(const HubSubject& subject, const std::string& why, bool is_temporary);
 
 }  // namespace vllm::app

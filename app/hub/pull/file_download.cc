@@ -250,7 +250,8 @@ void FileDownload::OnRedirect(const HttpHead& head, const std::string& url) {
   const std::optional<std::string> next = RedirectTarget(url, location);
   const HubSubject subject = hub_.Subject(target_.repo_id, target_.commit, file_.path);
   if (!next || ++num_redirects_ > kMaxRedirects) {
-    ThrowNetworkError(subject, "the server redirects to an invalid address, or too often (" + Escape(location) + ")");
+    ThrowNetworkError(subject, "the server redirects to an invalid address, or too often (" + Escape(location) + ")",
+                      false);
   }
   const std::string linked = BareEtag(head.Value("x-linked-etag"));
   if (IsBlobName(linked) && linked != file_.etag) {
@@ -268,7 +269,7 @@ void FileDownload::OnFailure(const HttpHead* head, const std::string& why, bool 
   if (!is_temporary || !retry_.NoteFailure(head, now)) {
     const HubSubject subject = hub_.Subject(target_.repo_id, target_.commit, file_.path);
     if (head != nullptr && head->status() == 429) ThrowHubError(subject, *head);
-    ThrowNetworkError(subject, why);
+    ThrowNetworkError(subject, why, is_temporary);
   }
   bytes_since_failure_ = 0;
   if (retry_.retry_at() == before) return;
