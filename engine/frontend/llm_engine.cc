@@ -76,7 +76,6 @@ struct LLMEngine::Impl {
   SchedulerStats stats_at_last_request;
   int64_t num_last_prompt_tokens = 0;
   std::optional<std::string> death_cause;
-  bool has_warned = false;
 };
 
 LLMEngine::LLMEngine(const VllmConfig& config, std::shared_ptr<const tokenizer::Tokenizer> tokenizer,
@@ -164,11 +163,7 @@ PromptProgress LLMEngine::prompt_progress() const {
 const FrontendMetrics& LLMEngine::metrics() const { return impl_->output_processor.metrics(); }
 const VllmConfig& LLMEngine::config() const { return impl_->config; }
 int64_t LLMEngine::max_model_len() const { return impl_->config.model.max_model_len; }
-std::string LLMEngine::TakeWarning() {
-  std::string warning = impl_->has_warned ? "" : impl_->client->Warning();
-  impl_->has_warned |= !warning.empty();
-  return warning;
-}
+std::string LLMEngine::TakeWarning() { return impl_->client->TakeWarning(); }
 const tokenizer::Tokenizer* LLMEngine::tokenizer() const { return impl_->tokenizer.get(); }
 EngineCoreClient& LLMEngine::client() { return *impl_->client; }
 

@@ -74,8 +74,8 @@ class LLMEngine {
   // max_output_memory_bytes.
   const VllmConfig& config() const;
   int64_t max_model_len() const;
-  // Returns a warning for the user, for example that the trace cannot be written, or an empty string. Returns the
-  // warning only once.
+  // Returns a warning for the user, for example that the trace cannot be written, or an empty string. Returns each
+  // warning once.
   std::string TakeWarning();
   const tokenizer::Tokenizer* tokenizer() const;
   EngineCoreClient& client();
