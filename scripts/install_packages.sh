@@ -6,7 +6,8 @@ set -euo pipefail
 packages=(
   g++ cmake ninja-build pkg-config
   libcli11-dev libncurses-dev libonig-dev libopenblas-serial-dev libreadline-dev libtoml11-dev libutf8proc-dev
-  libmd4c-dev libsqlite3-dev libvterm-dev libxxhash-dev nlohmann-json3-dev libgtest-dev libbenchmark-dev
+  libmd4c-dev libmpich-dev libopenmpi-dev libsqlite3-dev libvterm-dev libxxhash-dev nlohmann-json3-dev libgtest-dev libbenchmark-dev
+  mpich openmpi-bin
 )
 
 missing=()
