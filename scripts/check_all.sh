@@ -19,7 +19,7 @@
 # Needs these packages too: clang clang-19 clang-tidy clang-format g++-aarch64-linux-gnu qemu-user googletest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-scripts/install_packages.sh
+scripts/install_packages.sh --tests
 launcher=$(command -v ccache || true)
 export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER:-$launcher}
 

@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that vllmcli needs to build, test and run. Does nothing if all of them are installed.
-# Uses sudo unless the user is root.
+# Installs the Debian packages that vllmcli needs to build and run, and with --tests also those of its tests and
+# benchmarks. Does nothing if all of them are installed. Uses sudo unless the user is root.
 set -euo pipefail
 
 packages=(
   g++ cmake ninja-build pkg-config
-  libcli11-dev libcurl4-openssl-dev libncurses-dev libonig-dev libopenblas-serial-dev libreadline-dev libssl-dev
-  libtoml11-dev libutf8proc-dev libmd4c-dev libsqlite3-dev libvterm-dev libxxhash-dev nlohmann-json3-dev libgtest-dev libbenchmark-dev
+  libcli11-dev libcurl4-openssl-dev libmd4c-dev libncurses-dev libonig-dev libopenblas-serial-dev libreadline-dev
+  libsqlite3-dev libssl-dev libtoml11-dev libutf8proc-dev libxxhash-dev nlohmann-json3-dev
 )
+if [ "${1:-}" = --tests ]; then
+  packages+=(libbenchmark-dev libgtest-dev libmpich-dev libopenmpi-dev libvterm-dev mpich openmpi-bin)
+fi
 
 missing=()
 for package in "${packages[@]}"; do

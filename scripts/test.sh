@@ -8,11 +8,16 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=${1:-release}
-scripts/install_packages.sh
+scripts/install_packages.sh --tests
 if [ -z "${CMAKE_CXX_COMPILER_LAUNCHER:-}" ] && command -v ccache >/dev/null; then
   export CMAKE_CXX_COMPILER_LAUNCHER=ccache
 fi
-cmake --preset "$preset" -DVLLMCLI_WERROR=ON
+case "$preset" in
+  release | clang) bench=ON ;;
+  *) bench=OFF ;;
+esac
+# scripts/try.sh may have configured the same directory without tests.
+cmake --preset "$preset" -DVLLMCLI_WERROR=ON -DVLLMCLI_TESTS=ON -DVLLMCLI_BENCH="$bench"
 cmake --build --preset "$preset"
 status=0
 ctest --preset "$preset" || status=$?

@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/install_packages.sh
-cmake --preset release
+cmake --preset release -DVLLMCLI_TESTS=OFF -DVLLMCLI_BENCH=OFF
 cmake --build --preset release --target vllmcli
 
 echo

@@ -35,7 +35,9 @@ BatchRunner::BatchRunner(LLMEngine& engine, RowSource& source, BatchOutput& outp
       formats_(formats),
       total_bytes_(total_bytes),
       // Twice the largest batch of all engines, so that each scheduler has waiting rows when others finish.
-      window_(2 * engine.config().scheduler.max_num_seqs * engine.config().parallel.data_parallel_size),
+      window_(2 * engine.config().scheduler.max_num_seqs * engine.config().parallel.data_parallel_size *
+              engine.config().parallel.num_processes),
+      max_drain_time_(engine.config().parallel.num_processes > 1 ? kMaxDistributedDrainTime : kMaxDrainTime),
       input_is_file_(source.records().fd() < 0 || IsRegularFile(source.records().fd())),
       start_(std::chrono::steady_clock::now()),
       end_(start_) {}
@@ -216,12 +218,12 @@ void BatchRunner::Stop() {
 
 void BatchRunner::BeginDrain(int signal_number) {
   interrupt_signal_ = signal_number;
-  drain_end_ = std::chrono::steady_clock::now() + kMaxDrainTime;
+  drain_end_ = std::chrono::steady_clock::now() + max_drain_time_;
   at_end_ = true;
   if (EngineMonitor* monitor = engine_.client().monitor()) monitor->SetAdmissionPaused(true);
   progress_.Clear();
   if (!running_.empty()) {
-    PrintStatus("[stopping: the rows that run have " + DurationText(kMaxDrainTime) +
+    PrintStatus("[stopping: the rows that run have " + DurationText(max_drain_time_) +
                 " to finish; Ctrl-C again stops at once]");
   }
 }

@@ -42,7 +42,9 @@ struct BatchFormats {
 class BatchRunner {
  public:
   // After a signal, the rows that run have this time to finish.
-  static constexpr std::chrono::seconds kMaxDrainTime{3};
+  static constexpr std::chrono::milliseconds kMaxDrainTime{3000};
+  // The same for a distributed job: Open MPI's mpirun kills its processes one second after SIGTERM.
+  static constexpr std::chrono::milliseconds kMaxDistributedDrainTime{500};
 
   // Borrows the references. Reports the progress to `live` and `progress`. `total_bytes` is the size of the input, or 0
   // if unknown.
@@ -130,6 +132,7 @@ class BatchRunner {
   int interrupt_signal_ = 0;    // not 0: the runner drains
   std::chrono::steady_clock::time_point drain_end_{};
   int64_t window_;  // maximum number of rows in the engine
+  std::chrono::milliseconds max_drain_time_;
   bool in_background_ = false;
   std::exception_ptr failure_;  // of a callback of Background
   bool at_end_ = false;

@@ -195,7 +195,7 @@ int BenchCommand(const Settings& settings) {
   }
   Json before;
   if (const auto path = settings.Text("compare")) before = ReadBenchResults(*path);
-  LoadedModel model = LoadModel(settings, false);
+  LoadedModel model = LoadModel(settings, {.tokenizer_required = false});
   Workload workload(settings, *model.engine);
   std::string text;
   Json json = settings.arguments[0] == "latency" ? RunLatency(settings, workload, text)

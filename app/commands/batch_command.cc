@@ -9,8 +9,13 @@
 #include "app/batch/batch_input.h"
 #include "app/batch/batch_live.h"
 #include "app/batch/batch_progress.h"
+#include "app/batch/batch_prompt.h"
 #include "app/batch/batch_runner.h"
 #include "app/batch/batch_target.h"
+#include "app/batch/distributed/distributed_batch.h"
+#include "app/batch/distributed/mpi_process.h"
+#include "app/batch/distributed/rank_identity.h"
+#include "app/batch/distributed/rank_program.h"
 #include "app/batch/input_scan.h"
 #include "app/batch/job_status.h"
 #include "app/commands/chat_loop.h"
@@ -112,28 +117,6 @@ void ChatInFront(LoadedModel& model, const Settings& settings, BatchRunner& runn
   RestoreTerminal();
 }
 
-// Returns the prompt of --preset, or of --prompt, in which only {input} is a variable.
-std::optional<PresetPrompt> PromptOf(Settings& settings) {
-  std::optional<PresetPrompt> preset = PresetOf(settings);
-  const std::optional<std::string> text = settings.Text("prompt");
-  if (!text) return preset;
-  if (preset && preset->preset().prompt) throw ConfigError("--prompt: the preset has a prompt too; use one of them");
-  const std::string variable = "{" + std::string(kInputName) + "}";
-  std::string escaped;
-  for (size_t at = 0; at < text->size();) {
-    if (text->compare(at, variable.size(), variable) == 0) {
-      escaped += variable;
-      at += variable.size();
-      continue;
-    }
-    const char c = (*text)[at++];
-    escaped.append(c == '{' || c == '}' ? 2 : 1, c);
-  }
-  Preset own = preset ? preset->preset() : Preset();
-  own.prompt.emplace(escaped, "--prompt");
-  return PresetPrompt(std::move(own), {});
-}
-
 RowDefaults DefaultsOf(const Settings& settings, InputFormat format, const std::optional<PresetPrompt>& preset) {
   RowDefaults defaults;
   defaults.preset = preset;
@@ -202,6 +185,8 @@ void RunRows(BatchRunner& runner, BatchLive& live, BatchOutput& output, const st
 }  // namespace
 
 int BatchCommand(const Settings& given) {
+  const std::optional<LaunchInfo> launch = LaunchOfThisProcess();
+  if (launch && launch->rank > 0) return RunRank(given, *launch);
   Settings settings = given;
   if (settings.arguments.size() == 2 && settings.arguments[0] == "status") {
     return BatchStatus(settings, settings.arguments[1]);
@@ -215,6 +200,11 @@ int BatchCommand(const Settings& given) {
     if (settings.Switch("check") && settings.Switch(name)) {
       throw ConfigError(std::string("batch: --") + name + " cannot be used with --check, which generates nothing");
     }
+  }
+  std::optional<DistributedBatch> distributed;
+  if (launch && !settings.Switch("check")) {
+    distributed.emplace(*launch);
+    DistributedBatch::CheckSettings(settings);
   }
   const std::optional<PresetPrompt> preset = PromptOf(settings);
   BatchInput input = OpenInput(settings);
@@ -232,7 +222,10 @@ int BatchCommand(const Settings& given) {
     // A message of the chat cancels the current step, so shorter steps lose less work.
     settings.Set(*FindFlag("max-num-batched-tokens"), {"512"}, SettingSource::kDefault, "--chat");
   }
-  LoadedModel model = LoadModel(settings, NeedsTokenizer(settings, input.format));
+  LoadOptions options;
+  options.tokenizer_required = NeedsTokenizer(settings, input.format);
+  if (distributed) distributed->Extend(RankIdentity(settings, preset), options);
+  LoadedModel model = LoadModel(settings, options);
   KeepContext(target, *model.engine);
   defaults.params = model.sampling_params;
   RowParser parser(input.format, defaults, model.renderer.get());
@@ -271,7 +264,10 @@ int BatchCommand(const Settings& given) {
     }
   }
   PrintSummary(runner, num_failed, target.path);
-  if (settings.Switch("stats")) PrintStats(counts, model, runner.elapsed());
+  if (settings.Switch("stats")) {
+    PrintStats(counts, model, runner.elapsed());
+    if (distributed) PrintNote(distributed->StatsText());
+  }
   if (runner.was_stopped()) {
     PrintError("batch stopped: the rows that were done before are in " +
                (target.path.empty() ? std::string("the output") : target.path));

@@ -166,7 +166,7 @@ int GenerateCommand(const Settings& given) {
   if (preset) preset->CheckVariables();
   std::string text = settings.Has("prompt-ids") ? "" : ReadRequiredPrompt(settings, preset);
   if (preset) text = preset->Fill(text);
-  LoadedModel model = LoadModel(settings, !settings.Has("prompt-ids"));
+  LoadedModel model = LoadModel(settings, {.tokenizer_required = !settings.Has("prompt-ids")});
   SamplingParams params = model.sampling_params;
   OutputForm form = settings.Switch("json") ? OutputForm::kJson : OutputForm::kText;
   if (settings.Switch("stream-json")) form = OutputForm::kStreamJson;

@@ -35,31 +35,32 @@ LoadedModel& LoadedModel::operator=(LoadedModel&& other) noexcept {
   return *std::construct_at(this, std::move(other));
 }
 
-LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
-  const auto start = std::chrono::steady_clock::now();
-  LoadedModel loaded;
+LoadedEngine LoadEngine(const Settings& settings, const LoadOptions& options) {
+  const auto warn = [&](const std::string& text) { options.warn ? options.warn(text) : PrintWarning(text); };
+  LoadedEngine loaded;
   loaded.location = LocateModel(settings);
   ModelConfig model = ReadModelConfig(loaded.location);
   model.model = loaded.location.name;
-  VllmConfig config = MakeVllmConfig(settings, model);
-  SamplingDefaults sampling = MakeSamplingDefaults(settings, ReadGenerationConfig(loaded.location));
-  loaded.sampling_params = std::move(sampling.params);
-  loaded.sampling_values = std::move(sampling.values);
+  loaded.config = MakeVllmConfig(settings, model);
+  VllmConfig& config = loaded.config;
+  config.parallel.num_processes = options.num_processes;
+  config.parallel.num_local_processes = options.num_local_processes;
   config.Finalize();
+  if (config.cache.kv_cache_memory_bytes) *config.cache.kv_cache_memory_bytes /= options.num_local_processes;
   if (config.parallel.is_oversubscribed) {
-    PrintWarning(std::to_string(config.parallel.num_threads()) + " threads share " +
-                 std::to_string(kernels::CpuTopology(kernels::UsableCpus()).num_threads_at_once()) +
-                 " CPUs, which is slow; lower --threads-per-rank, --tensor-parallel-size or --data-parallel-size");
+    warn(std::to_string(config.parallel.num_threads()) + " threads share " +
+         std::to_string(kernels::CpuTopology(kernels::UsableCpus()).num_threads_at_once()) +
+         " CPUs, which is slow; lower --threads-per-rank, --tensor-parallel-size or --data-parallel-size");
   }
-  CheckSamplingDefaults(loaded.sampling_params, config);
+  if (options.check_config) options.check_config(config);
   std::shared_ptr<TraceRecorder> trace;
   if (const auto path = settings.Text("trace")) trace = std::make_shared<TraceRecorder>(*path);
   // Load the tokenizer while the weights load, or after them if no thread can be started. If the address space is
   // limited, load the tokenizer first: loading both at once may exceed the limit, and the KV cache is sized by the
   // memory that the tokenizer and the weights leave.
   std::string tokenizer_warning;
-  const auto load = [&, tokenizer_required]() -> std::shared_ptr<const tokenizer::Tokenizer> {
-    const bool is_needed = tokenizer_required || ModelHasTokenizer(loaded.location);
+  const auto load = [&]() -> std::shared_ptr<const tokenizer::Tokenizer> {
+    const bool is_needed = options.tokenizer_required || ModelHasTokenizer(loaded.location);
     std::shared_ptr<const tokenizer::Tokenizer> tokenizer = is_needed ? LoadModelTokenizer(loaded.location) : nullptr;
     tokenizer_warning = TokenizerWarning(loaded.location);
     return tokenizer;
@@ -68,20 +69,39 @@ LoadedModel LoadModel(const Settings& settings, bool tokenizer_required) {
       kernels::AddressSpaceIsLimited() ? std::async(std::launch::deferred, load) : std::async(load);
   if (kernels::AddressSpaceIsLimited()) tokenizer.wait();
   loaded.renderer = LoadPromptRenderer(settings, loaded.location);
-  std::unique_ptr<EngineCoreClient> client;
   {
     config.load.progress = std::make_shared<LoadProgress>();
     const LoadingStatus status(loaded.location.short_name(), config.load.progress);
-    client = config.parallel.data_parallel_size > 1 ? MakeDataParallelClient(config, MakeExecutor)
-                                                    : MakeThreadClient(config, MakeExecutor, std::move(trace));
+    loaded.client = config.parallel.data_parallel_size > 1 ? MakeDataParallelClient(config, MakeExecutor)
+                                                           : MakeThreadClient(config, MakeExecutor, std::move(trace));
     loaded.tokenizer = tokenizer.get();
   }
-  if (!tokenizer_warning.empty()) PrintWarning(tokenizer_warning);
-  if (const std::string& failure = client->ready().load_report.failure; !failure.empty()) PrintWarning(failure);
-  loaded.engine = std::make_unique<LLMEngine>(config, loaded.tokenizer, std::move(client));
+  if (!tokenizer_warning.empty()) warn(tokenizer_warning);
+  if (const std::string& failure = loaded.client->ready().load_report.failure; !failure.empty()) warn(failure);
   loaded.reasoning_format = ChooseReasoningFormat(settings, loaded.renderer.get(), loaded.tokenizer);
+  if (options.extend_client) loaded.client = options.extend_client(config, std::move(loaded.client));
+  return loaded;
+}
+
+LoadedModel LoadModel(const Settings& settings, const LoadOptions& given_options) {
+  const auto start = std::chrono::steady_clock::now();
+  LoadedModel loaded;
+  LoadOptions options = given_options;
+  options.check_config = [&](const VllmConfig& config) {
+    if (given_options.check_config) given_options.check_config(config);
+    SamplingDefaults sampling = MakeSamplingDefaults(settings, ReadGenerationConfig(LocateModel(settings)));
+    loaded.sampling_params = std::move(sampling.params);
+    loaded.sampling_values = std::move(sampling.values);
+    CheckSamplingDefaults(loaded.sampling_params, config);
+  };
+  LoadedEngine engine = LoadEngine(settings, options);
+  loaded.location = std::move(engine.location);
+  loaded.tokenizer = std::move(engine.tokenizer);
+  loaded.renderer = std::move(engine.renderer);
+  loaded.reasoning_format = std::move(engine.reasoning_format);
+  loaded.engine = std::make_unique<LLMEngine>(engine.config, loaded.tokenizer, std::move(engine.client));
   loaded.engine->SetReasoningFormat(loaded.reasoning_format);
-  const int64_t requested = config.model.max_model_len;
+  const int64_t requested = engine.config.model.max_model_len;
   if (loaded.engine->max_model_len() < requested) {
     PrintWarning("the KV cache holds only " + std::to_string(loaded.engine->max_model_len()) + " of " +
                  std::to_string(requested) + " tokens of context; --kv-cache-memory sets its size");

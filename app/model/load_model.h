@@ -2,6 +2,8 @@
 // main thread.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,10 +37,38 @@ struct LoadedModel {
   Seconds load_time{0};
 };
 
+// How LoadEngine and LoadModel load a model.
+struct LoadOptions {
+  bool tokenizer_required = true;
+  // Set for the processes of a distributed job, see ParallelConfig.
+  int64_t num_processes = 1;
+  int64_t num_local_processes = 1;
+  // Called with the engine of this process, once it is ready. Returns the client that runs the requests. May be empty.
+  std::function<std::unique_ptr<EngineCoreClient>(const VllmConfig&, std::unique_ptr<EngineCoreClient>)> extend_client =
+      {};
+  // Called with the configuration before anything is loaded. May be empty.
+  std::function<void(const VllmConfig&)> check_config = {};
+  // Receives warnings for the user. The default prints them.
+  std::function<void(const std::string&)> warn = {};
+};
+
+// A model with a ready engine, without the front end.
+struct LoadedEngine {
+  ModelLocation location;
+  VllmConfig config;
+  std::shared_ptr<const tokenizer::Tokenizer> tokenizer;    // may be null only if it was not required
+  std::unique_ptr<PromptRenderer> renderer;                 // null: there is no chat template
+  std::shared_ptr<const ReasoningFormat> reasoning_format;  // null: unknown, or the model does not think
+  std::unique_ptr<EngineCoreClient> client;
+};
+
+// Loads the model and starts the engine's threads. Throws as LoadModel.
+LoadedEngine LoadEngine(const Settings& settings, const LoadOptions& options);
+
 // Loads the model and starts the engine's threads. Afterwards SIGINT, SIGTERM and SIGHUP no longer end the process, so
 // the caller must poll for them. Under RLIMIT_AS the tokenizer is loaded before the weights. Throws ConfigError,
 // ModelError, ResourceError, TokenizerError, ChatTemplateError.
-LoadedModel LoadModel(const Settings& settings, bool tokenizer_required = true);
+LoadedModel LoadModel(const Settings& settings, const LoadOptions& options = {});
 
 // Throws ConfigError if one of the defaults in `params` is invalid for this model and configuration. The message names
 // no flag, because the value may come from a flag, the configuration file or the model's own files.

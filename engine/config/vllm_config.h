@@ -22,7 +22,8 @@ struct CacheConfig {
   bool enable_prefix_caching = true;
   std::optional<kernels::KVDType> cache_dtype;   // none: DefaultKVDType
   std::optional<int64_t> num_blocks_override;    // --num-kv-blocks, without the null block
-  std::optional<int64_t> kv_cache_memory_bytes;  // --kv-cache-memory, total over all ranks
+  // --kv-cache-memory, the total of all ranks, engines and processes on this machine
+  std::optional<int64_t> kv_cache_memory_bytes;
   int64_t num_blocks = 0;                        // usable blocks, without the null block; set at start-up
   // The sliding window of each KV-cache group in tokens; 0: full attention. Set at start-up from the model.
   std::vector<int64_t> group_windows{0};
@@ -45,13 +46,19 @@ struct ParallelConfig {
   int64_t tensor_parallel_size = 1;
   int64_t data_parallel_size = 1;  // engines in this process; each has tensor_parallel_size ranks
   int64_t data_parallel_rank = 0;  // the index of an engine; set by DataParallelClient
+  // The processes of a distributed job, and how many of them run on this machine and divide its memory. Each has
+  // data_parallel_size engines.
+  int64_t num_processes = 1;
+  int64_t num_local_processes = 1;
   // 0: the cores that this process may use (CpuTopology), divided among the ranks of all engines.
   int64_t threads_per_rank = 0;
   bool pin_cores = true;  // with more than one rank in all, pins every thread to its own CPU if there are enough
   // True if there are more threads than this process's CPUs and CPU quota can run at the same time; set by Finalize.
   bool is_oversubscribed = false;
 
-  // The ranks of all engines.
+  // The engines on this machine.
+  int64_t num_local_engines() const { return data_parallel_size * num_local_processes; }
+  // The ranks of all engines of this process.
   int64_t world_size() const { return data_parallel_size * tensor_parallel_size; }
   int64_t num_threads() const { return world_size() * threads_per_rank; }
   // Threads that share a CPU must not spin while waiting for each other.

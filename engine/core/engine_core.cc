@@ -24,6 +24,7 @@ int64_t GetNumBlocks(const VllmConfig& config, int64_t memory_bytes, int64_t blo
     if (usable_bytes < memory_bytes) {
       limit += ", limited to " + std::to_string(*config.cache.kv_cache_memory_bytes) + " by --kv-cache-memory";
       if (config.parallel.data_parallel_size > 1) limit += " divided by --data-parallel-size";
+      if (config.parallel.num_local_processes > 1) limit += " divided among the ranks on this machine";
     }
     const std::string needed = std::to_string(num_groups + 1);
     const std::string blocks =

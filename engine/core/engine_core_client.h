@@ -67,8 +67,9 @@ class EngineCoreClient {
   virtual bool ResetPrefixCache() = 0;
   virtual SchedulerStats GetStats() = 0;
 
-  // Returns a warning for the user about a failure that did not stop the engine, or an empty string.
-  virtual std::string Warning() const { return {}; }
+  // Returns a warning for the user about a failure that did not stop the engine, or an empty string. Returns each
+  // warning once.
+  virtual std::string TakeWarning() { return {}; }
   // Returns the monitor, through which other threads may watch and steer the engine; null for InprocClient.
   virtual EngineMonitor* monitor() { return nullptr; }
 

@@ -191,9 +191,10 @@ bool ThreadClient::ResetPrefixCache() { return CallUtility(EngineCoreRequestType
 
 SchedulerStats ThreadClient::GetStats() { return CallUtility(EngineCoreRequestType::kGetStats).stats; }
 
-std::string ThreadClient::Warning() const {
+std::string ThreadClient::TakeWarning() {
   std::string reason;
-  if (trace_ == nullptr || !trace_->Failed(&reason)) return {};
+  if (has_warned_ || trace_ == nullptr || !trace_->Failed(&reason)) return {};
+  has_warned_ = true;
   return "the trace " + trace_->path() + " ends early, because writing it failed: " + reason;
 }
 

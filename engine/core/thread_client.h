@@ -35,7 +35,7 @@ class ThreadClient final : public EngineCoreClient {
   int OutputFd() const override { return output_queue_.fd(); }
   bool ResetPrefixCache() override;
   SchedulerStats GetStats() override;
-  std::string Warning() const override;
+  std::string TakeWarning() override;
   EngineCoreMonitor* monitor() override { return &monitor_; }
   void Shutdown(ShutdownMode mode) override;
 
@@ -59,6 +59,7 @@ class ThreadClient final : public EngineCoreClient {
   [[noreturn]] void ThrowDead();
 
   const std::shared_ptr<TraceRecorder> trace_;
+  bool has_warned_ = false;
   EngineCoreReadyInfo ready_;
   Handshake handshake_;
   InputQueue input_queue_{kInputQueueCapacity};

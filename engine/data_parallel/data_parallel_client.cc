@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "engine/config/errors.h"
+#include "engine/data_parallel/data_parallel_monitor.h"
 #include "engine/data_parallel/merge_engines.h"
 #include "engine/model_loader/shared_weights.h"
 
@@ -33,35 +34,51 @@ void Watch(int epoll_fd, int fd) {
   throw ResourceError(std::string("cannot watch the outputs of the engines: ") + std::strerror(errno));
 }
 
-}  // namespace
-
-DataParallelClient::DataParallelClient(const VllmConfig& config, const ExecutorFactory& factory)
-    : block_size_(config.cache.block_size), output_fd_(epoll_create1(EPOLL_CLOEXEC)) {
-  if (!output_fd_.valid()) {
-    throw ResourceError(std::string("cannot create an epoll descriptor: ") + std::strerror(errno));
-  }
+DataParallelEngines MakeLocalEngines(const VllmConfig& config, const ExecutorFactory& factory) {
   const int64_t num_engines = config.parallel.data_parallel_size;
   VllmConfig engine_config = config;
   engine_config.load.shared_weights = std::make_shared<SharedWeights>(config.parallel.tensor_parallel_size);
   if (config.cache.kv_cache_memory_bytes) {
     engine_config.cache.kv_cache_memory_bytes = *config.cache.kv_cache_memory_bytes / num_engines;
   }
+  DataParallelEngines engines;
   std::vector<EngineCoreMonitor*> monitors;
   for (int64_t rank = 0; rank < num_engines; ++rank) {
     engine_config.parallel.data_parallel_rank = rank;
-    engines_.push_back(std::make_unique<ThreadClient>(engine_config, factory));
-    ThreadClient& engine = *engines_.back();
-    AddToReady(engine.ready());
-    monitors.push_back(engine.monitor());
-    Watch(output_fd_.get(), engine.OutputFd());
+    auto client = std::make_unique<ThreadClient>(engine_config, factory);
+    monitors.push_back(client->monitor());
+    engines.engines.push_back(
+        {.client = std::move(client),
+         .name = "data-parallel engine " + std::to_string(rank) + " of " + std::to_string(num_engines)});
     // The other engines share the weights, so loading is almost done.
     engine_config.load.progress = nullptr;
   }
+  engines.monitor = std::make_unique<DataParallelMonitor>(std::move(monitors));
+  return engines;
+}
+
+}  // namespace
+
+DataParallelClient::DataParallelClient(const VllmConfig& config, const ExecutorFactory& factory)
+    : DataParallelClient(config, MakeLocalEngines(config, factory)) {}
+
+DataParallelClient::DataParallelClient(const VllmConfig& config, DataParallelEngines engines)
+    : engines_(std::move(engines.engines)),
+      monitor_(std::move(engines.monitor)),
+      block_size_(config.cache.block_size),
+      output_fd_(epoll_create1(EPOLL_CLOEXEC)) {
+  if (!output_fd_.valid()) {
+    throw ResourceError(std::string("cannot create an epoll descriptor: ") + std::strerror(errno));
+  }
+  for (const DataParallelEngine& engine : engines_) {
+    AddToReady(engine.client->ready());
+    has_expendable_ |= engine.expendable;
+    Watch(output_fd_.get(), engine.client->OutputFd());
+  }
   Watch(output_fd_.get(), interrupt_.fd());
-  monitor_ = std::make_unique<DataParallelMonitor>(std::move(monitors));
   stats_.resize(engines_.size());
   DataParallelRouter::Options options;
-  options.num_ranks = static_cast<int>(num_engines);
+  options.num_ranks = static_cast<int>(engines_.size());
   options.tokens_per_hash = block_size_;
   // An engine that reads no prefixes from its cache gains nothing from requests with the same one.
   if (!config.cache.enable_prefix_caching) options.max_imbalance = 0;
@@ -89,25 +106,62 @@ void DataParallelClient::ThrowIfDead() const {
 }
 
 void DataParallelClient::Die(int rank, const EngineDeadError& error) {
-  if (death_cause_) return;
-  death_cause_ =
-      "data-parallel engine " + std::to_string(rank) + " of " + std::to_string(engines_.size()) + ": " + error.what();
-  for (const std::unique_ptr<ThreadClient>& engine : engines_) engine->Shutdown(ShutdownMode::kAbort);
+  DataParallelEngine& dead = engine(rank);
+  if (death_cause_ || dead.is_dead) return;
+  dead.is_dead = true;
+  // The descriptor of a dead engine stays readable.
+  epoll_ctl(output_fd_.get(), EPOLL_CTL_DEL, dead.client->OutputFd(), nullptr);
+  if (dead.expendable) return Reroute(rank, error);
+  death_cause_ = dead.name + ": " + error.what();
+  interrupt_.Set();
+  for (const DataParallelEngine& other : engines_) other.client->Shutdown(ShutdownMode::kAbort);
+}
+
+void DataParallelClient::Reroute(int rank, const EngineDeadError& error) {
+  const auto index = static_cast<size_t>(rank);
+  router_->Remove(rank);
+  num_blocks_[index] = 0;
+  stats_[index].num_running_reqs = 0;
+  stats_[index].num_waiting_reqs = 0;
+  std::vector<std::pair<RequestId, Route>> lost;
+  for (auto& [id, route] : routes_) {
+    if (route.rank == rank) lost.emplace_back(id, std::move(route));
+  }
+  for (const auto& [id, route] : lost) routes_.erase(id);
+  // In the order in which they arrived.
+  std::sort(lost.begin(), lost.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  warning_ += (warning_.empty() ? "" : "; ") + engine(rank).name + " has failed (" + error.what() + "); its " +
+              std::to_string(lost.size()) + " unfinished sequences continue elsewhere";
+  for (auto& [id, route] : lost) Send(std::move(route.request), std::move(route.token_ids));
 }
 
 void DataParallelClient::AddRequest(EngineCoreRequestPtr request) {
   ThrowIfDead();
   if (is_shut_down_) throw EngineDeadError("the engine was shut down");
+  Send(std::move(request), {});
+  ThrowIfDead();
+}
+
+void DataParallelClient::Send(EngineCoreRequestPtr request, std::vector<int32_t> token_ids) {
+  if (death_cause_) return;
   const int64_t cost = CostOf(*request);
   const int rank = router_->Route(PrefixHashes(request->prompt_token_ids, request->cache_salt, block_size_), cost);
   const RequestId request_id = request->request_id;
-  routes_[request_id] = {rank, cost};
+  EngineCoreRequestPtr sent = request;
+  if (!token_ids.empty()) {
+    auto continued = std::make_shared<EngineCoreRequest>(*request);
+    continued->prior_output_token_ids.insert(continued->prior_output_token_ids.end(), token_ids.begin(),
+                                             token_ids.end());
+    // These came with the first token.
+    continued->sampling_params.prompt_logprobs.reset();
+    sent = std::move(continued);
+  }
+  routes_[request_id] = {rank, cost, has_expendable_ ? std::move(request) : nullptr, std::move(token_ids)};
   try {
-    engines_[static_cast<size_t>(rank)]->AddRequest(std::move(request));
+    engine(rank).client->AddRequest(std::move(sent));
   } catch (const EngineDeadError& error) {
-    Forget(request_id);
+    if (!engine(rank).expendable) Forget(request_id);
     Die(rank, error);
-    ThrowIfDead();
   }
 }
 
@@ -127,25 +181,38 @@ void DataParallelClient::AbortRequests(std::span<const RequestId> request_ids, A
     Forget(id);
   }
   for (size_t rank = 0; rank < engines_.size(); ++rank) {
-    if (!ids_of_rank[rank].empty()) engines_[rank]->AbortRequests(ids_of_rank[rank], urgency);
+    if (!ids_of_rank[rank].empty()) engines_[rank].client->AbortRequests(ids_of_rank[rank], urgency);
   }
 }
 
 void DataParallelClient::TakeOutputs(EngineCoreOutputs& outputs) {
-  for (size_t rank = 0; rank < engines_.size(); ++rank) {
+  for (int rank = 0; rank < static_cast<int>(engines_.size()); ++rank) {
+    if (engine(rank).is_dead) continue;
     try {
-      engines_[rank]->GetOutputs(engine_outputs_, std::chrono::milliseconds(0));
+      engine(rank).client->GetOutputs(engine_outputs_, std::chrono::milliseconds(0));
     } catch (const EngineDeadError& error) {
-      Die(static_cast<int>(rank), error);
+      Die(rank, error);
       continue;
     }
-    stats_[rank] = engine_outputs_.stats;
-    for (size_t i = 0; i < engine_outputs_.size(); ++i) {
-      EngineCoreOutput& output = engine_outputs_[i];
-      if (output.finish_reason != FinishReason::kNone) Forget(output.request_id);
-      // Swaps the buffers, so that both sides keep their capacity.
-      std::swap(outputs.Add(output.request_id), output);
+    stats_[static_cast<size_t>(rank)] = engine_outputs_.stats;
+    AddOutputs(rank, outputs);
+  }
+}
+
+void DataParallelClient::AddOutputs(int rank, EngineCoreOutputs& outputs) {
+  for (size_t i = 0; i < engine_outputs_.size(); ++i) {
+    EngineCoreOutput& output = engine_outputs_[i];
+    const auto route = routes_.find(output.request_id);
+    if (route == routes_.end() || route->second.rank != rank) continue;
+    if (output.finish_reason != FinishReason::kNone) {
+      ++engine(rank).num_finished;
+      Forget(output.request_id);
+    } else if (has_expendable_) {
+      std::vector<int32_t>& token_ids = route->second.token_ids;
+      token_ids.insert(token_ids.end(), output.new_token_ids.begin(), output.new_token_ids.end());
     }
+    // Swaps the buffers, so that both sides keep their capacity.
+    std::swap(outputs.Add(output.request_id), output);
   }
 }
 
@@ -177,11 +244,12 @@ void DataParallelClient::Interrupt() {
 bool DataParallelClient::ResetPrefixCache() {
   ThrowIfDead();
   bool ok = true;
-  for (size_t rank = 0; rank < engines_.size(); ++rank) {
+  for (int rank = 0; rank < static_cast<int>(engines_.size()); ++rank) {
+    if (engine(rank).is_dead) continue;
     try {
-      ok = engines_[rank]->ResetPrefixCache() && ok;
+      ok = engine(rank).client->ResetPrefixCache() && ok;
     } catch (const EngineDeadError& error) {
-      Die(static_cast<int>(rank), error);
+      Die(rank, error);
       ThrowIfDead();
     }
   }
@@ -190,11 +258,12 @@ bool DataParallelClient::ResetPrefixCache() {
 
 SchedulerStats DataParallelClient::GetStats() {
   ThrowIfDead();
-  for (size_t rank = 0; rank < engines_.size(); ++rank) {
+  for (int rank = 0; rank < static_cast<int>(engines_.size()); ++rank) {
+    if (engine(rank).is_dead) continue;
     try {
-      stats_[rank] = engines_[rank]->GetStats();
+      stats_[static_cast<size_t>(rank)] = engine(rank).client->GetStats();
     } catch (const EngineDeadError& error) {
-      Die(static_cast<int>(rank), error);
+      Die(rank, error);
       ThrowIfDead();
     }
   }
@@ -204,7 +273,7 @@ SchedulerStats DataParallelClient::GetStats() {
 void DataParallelClient::Shutdown(ShutdownMode mode) {
   is_shut_down_ = true;
   // While one engine drains, the others run.
-  for (const std::unique_ptr<ThreadClient>& engine : engines_) engine->Shutdown(mode);
+  for (const DataParallelEngine& engine : engines_) engine.client->Shutdown(mode);
 }
 
 std::unique_ptr<EngineCoreClient> MakeDataParallelClient(const VllmConfig& config, const ExecutorFactory& factory) {

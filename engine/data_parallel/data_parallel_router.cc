@@ -15,6 +15,7 @@ DataParallelRouter::DataParallelRouter(const Options& options)
     : options_(options),
       words_per_hash_((static_cast<size_t>(options.num_ranks) + kBits - 1) / kBits),
       outstanding_(static_cast<size_t>(options.num_ranks)),
+      is_removed_(static_cast<size_t>(options.num_ranks)),
       num_cached_(static_cast<size_t>(options.num_ranks)),
       matching_(words_per_hash_) {}
 
@@ -68,14 +69,15 @@ int DataParallelRouter::Route(std::span<const BlockHash> prefix_hashes, int64_t 
   const auto max_blocks = static_cast<size_t>(options_.max_imbalance / options_.tokens_per_hash);
   prefix_hashes = prefix_hashes.first(std::min({prefix_hashes.size(), max_blocks, options_.max_hashes / 2}));
   CountCached(prefix_hashes);
-  int best = 0;
+  int best = -1;
   std::pair<int64_t, int64_t> best_score;
   for (int rank = 0; rank < num_ranks(); ++rank) {
+    if (is_removed_[static_cast<size_t>(rank)]) continue;
     const int64_t num_cached_tokens =
         static_cast<int64_t>(num_cached_[static_cast<size_t>(rank)]) * options_.tokens_per_hash;
     // Among equal ranks, the one with fewer outstanding tokens, then the lowest.
     const std::pair score(outstanding(rank) - num_cached_tokens, outstanding(rank));
-    if (rank > 0 && score >= best_score) continue;
+    if (best >= 0 && score >= best_score) continue;
     best = rank;
     best_score = score;
   }
@@ -85,6 +87,11 @@ int DataParallelRouter::Route(std::span<const BlockHash> prefix_hashes, int64_t 
 }
 
 void DataParallelRouter::Finish(int rank, int64_t cost) { outstanding_[static_cast<size_t>(rank)] -= cost; }
+
+void DataParallelRouter::Remove(int rank) {
+  is_removed_[static_cast<size_t>(rank)] = true;
+  outstanding_[static_cast<size_t>(rank)] = 0;
+}
 
 std::vector<BlockHash> PrefixHashes(std::span<const int32_t> prompt_token_ids, std::string_view cache_salt,
                                     int64_t tokens_per_hash) {

@@ -40,6 +40,8 @@ class DataParallelRouter {
   int Route(std::span<const BlockHash> prefix_hashes, int64_t cost);
   // Ends a request that Route has sent to `rank` with this cost.
   void Finish(int rank, int64_t cost);
+  // Route no longer chooses `rank`, whose requests have ended. REQUIRES: another rank is left.
+  void Remove(int rank);
 
   int num_ranks() const { return static_cast<int>(outstanding_.size()); }
   int64_t outstanding(int rank) const { return outstanding_[static_cast<size_t>(rank)]; }
@@ -64,6 +66,7 @@ class DataParallelRouter {
   const Options options_;
   const size_t words_per_hash_;
   std::vector<int64_t> outstanding_;  // [num_ranks]
+  std::vector<bool> is_removed_;      // [num_ranks]
   // Prefixes used since old_ was replaced, and those used before. Once recent_ has max_hashes / 2 entries, it replaces
   // old_.
   Prefixes recent_, old_;

@@ -97,11 +97,11 @@ int64_t TensorParallelExecutor::UntouchedBytes() const {
   // weights. Each has its own buffers, those of the engines that load later included.
   int64_t buffer_bytes = LogitsBuffer::Bytes(config_);
   for (const std::unique_ptr<Worker>& worker : workers_) buffer_bytes += worker->ScratchBytes();
-  return load_report().mapped_bytes + config_.parallel.data_parallel_size * buffer_bytes;
+  return load_report().mapped_bytes + config_.parallel.num_local_engines() * buffer_bytes;
 }
 
 int64_t TensorParallelExecutor::SpareMemory(int64_t num_blocks) const {
-  const int64_t kv_bytes = config_.parallel.data_parallel_size * (num_blocks + 1) * PageSizeBytes();
+  const int64_t kv_bytes = config_.parallel.num_local_engines() * (num_blocks + 1) * PageSizeBytes();
   return std::max<int64_t>(0, kernels::ReadAvailableMemory(UntouchedBytes()).bytes - kv_bytes);
 }
 
@@ -110,7 +110,7 @@ int64_t TensorParallelExecutor::DetermineAvailableMemory() {
   const kernels::AvailableMemory available = kernels::ReadAvailableMemory(UntouchedBytes());
   memory_bound_ = available.bound;
   return static_cast<int64_t>(static_cast<double>(available.bytes) * kKVMemoryFraction) /
-         config_.parallel.data_parallel_size;
+         config_.parallel.num_local_engines();
 }
 
 void TensorParallelExecutor::InitializeKVCache(int64_t num_blocks) {

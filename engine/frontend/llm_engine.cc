@@ -76,7 +76,6 @@ struct LLMEngine::Impl {
   SchedulerStats stats_at_last_request;
   int64_t num_last_prompt_tokens = 0;
   std::optional<std::string> death_cause;
-  bool has_warned = false;
 };
 
 LLMEngine::LLMEngine(const VllmConfig& config, std::shared_ptr<const tokenizer::Tokenizer> tokenizer,
@@ -168,11 +167,7 @@ void LLMEngine::LimitMaxModelLen(int64_t max_model_len) {
   impl_->config.model.max_model_len = std::min(impl_->config.model.max_model_len, max_model_len);
   impl_->input_processor.SetMaxModelLen(impl_->config.model.max_model_len);
 }
-std::string LLMEngine::TakeWarning() {
-  std::string warning = impl_->has_warned ? "" : impl_->client->Warning();
-  impl_->has_warned |= !warning.empty();
-  return warning;
-}
+std::string LLMEngine::TakeWarning() { return impl_->client->TakeWarning(); }
 const tokenizer::Tokenizer* LLMEngine::tokenizer() const { return impl_->tokenizer.get(); }
 EngineCoreClient& LLMEngine::client() { return *impl_->client; }
 

@@ -78,8 +78,8 @@ class LLMEngine {
   // Lowers max_model_len() for later requests, so that they end where they would with a smaller KV cache. A larger
   // value has no effect. REQUIRES: max_model_len >= 1.
   void LimitMaxModelLen(int64_t max_model_len);
-  // Returns a warning for the user, for example that the trace cannot be written, or an empty string. Returns the
-  // warning only once.
+  // Returns a warning for the user, for example that the trace cannot be written, or an empty string. Returns each
+  // warning once.
   std::string TakeWarning();
   const tokenizer::Tokenizer* tokenizer() const;
   EngineCoreClient& client();

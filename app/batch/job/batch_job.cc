@@ -103,8 +103,8 @@ void CheckJob(const std::string& output_path, const JobState& state, const nlohm
                       " is there; --overwrite starts the job again");
   }
   std::string differences;
-  for (const std::string& difference : JobDifferences(state.header, header)) {
-    differences += (differences.empty() ? "" : "; ") + difference;
+  for (const JobDifference& difference : JobDifferences(state.header, header)) {
+    differences += (differences.empty() ? "" : "; ") + ChangeText(difference);
   }
   if (!differences.empty()) {
     throw ConfigError(

@@ -130,8 +130,8 @@ Json MakeJobHeader(const Settings& settings, const std::optional<PresetPrompt>& 
   return header;
 }
 
-std::vector<std::string> JobDifferences(const Json& old_header, const Json& new_header) {
-  std::vector<std::string> differences;
+std::vector<JobDifference> JobDifferences(const Json& old_header, const Json& new_header) {
+  std::vector<JobDifference> differences;
   const auto text_of = [](const Json& header, const char* key, const char* member) -> std::string {
     const auto object = header.find(key);
     if (object == header.end() || !object->is_object()) return "";
@@ -139,10 +139,10 @@ std::vector<std::string> JobDifferences(const Json& old_header, const Json& new_
     return value != object->end() && value->is_string() ? value->get<std::string>() : "";
   };
   if (text_of(old_header, "model", "digest") != text_of(new_header, "model", "digest")) {
-    const std::string old_name = text_of(old_header, "model", "name");
-    const std::string new_name = text_of(new_header, "model", "name");
-    differences.push_back(old_name == new_name ? "the files of the model " + new_name + " have changed"
-                                               : "the model was " + old_name + " and is now " + new_name);
+    differences.push_back({.name = "the model",
+                           .old_value = text_of(old_header, "model", "name"),
+                           .new_value = text_of(new_header, "model", "name"),
+                           .is_model = true});
   }
   const Json empty = Json::object();
   const auto settings_of = [&](const Json& header) -> const Json& {
@@ -166,9 +166,23 @@ std::vector<std::string> JobDifferences(const Json& old_header, const Json& new_
     const std::string new_value = value_of(new_settings, name);
     if (old_value == new_value) continue;
     const bool is_digest = old_value.starts_with("digest ") && new_value.starts_with("digest ");
-    differences.push_back(is_digest ? name + " has changed" : name + " was " + old_value + " and is now " + new_value);
+    differences.push_back(
+        {.name = name, .old_value = is_digest ? "" : old_value, .new_value = is_digest ? "" : new_value});
   }
   return differences;
+}
+
+std::string ChangeText(const JobDifference& difference) {
+  const auto& [name, old_value, new_value, is_model] = difference;
+  if (is_model && old_value == new_value) return "the files of the model " + new_value + " have changed";
+  return old_value.empty() ? name + " has changed" : name + " was " + old_value + " and is now " + new_value;
+}
+
+std::string MismatchText(const JobDifference& difference) {
+  const auto& [name, old_value, new_value, is_model] = difference;
+  if (is_model && old_value == new_value) return "the files of the model " + new_value + " are not those of rank 0";
+  return old_value.empty() ? name + " is not that of rank 0"
+                           : name + " is " + old_value + " on rank 0 and " + new_value + " there";
 }
 
 void RestoreJobSettings(const Json& header, const std::string& output_path, Settings& settings) {

@@ -30,10 +30,22 @@ namespace vllm::app {
 nlohmann::ordered_json MakeJobHeader(const Settings& settings, const std::optional<PresetPrompt>& preset,
                                      const ModelLocation& location, std::optional<int64_t> input_bytes);
 
-// Returns what differs between the job of the header `old_header` and that of `new_header`, other than the input: one
-// text per difference, such as "temperature was 0.7 and is now 0.9". Empty: they are the same job.
-std::vector<std::string> JobDifferences(const nlohmann::ordered_json& old_header,
-                                        const nlohmann::ordered_json& new_header);
+// A setting that differs between two jobs, or the model.
+struct JobDifference {
+  std::string name;
+  // Both are empty if only digests are known. For the model, they are names; the same name: its files differ.
+  std::string old_value, new_value;
+  bool is_model = false;
+};
+
+// Returns what differs between the job of the header `old_header` and that of `new_header`, other than the input.
+// Empty: they are the same job.
+std::vector<JobDifference> JobDifferences(const nlohmann::ordered_json& old_header,
+                                          const nlohmann::ordered_json& new_header);
+// Returns the text for a job that has changed, such as "temperature was 0.7 and is now 0.9".
+std::string ChangeText(const JobDifference& difference);
+// Returns the text for two ranks of one job, such as "temperature is 0.7 on rank 0 and 0.9 there".
+std::string MismatchText(const JobDifference& difference);
 
 // Restores the settings that the header records, as if they had been given on the command line, in front of which
 // `settings` has precedence, and changes to the recorded directory. Throws ConfigError if the header is invalid, or if

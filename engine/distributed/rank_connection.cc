@@ -1,0 +1,75 @@
+#include "engine/distributed/rank_connection.h"
+
+#include <poll.h>
+
+#include <utility>
+
+namespace vllm {
+
+RankConnection::RankConnection(Transport::LinkFactory make_link, std::function<void(int status)> exit,
+                               const Transport::Options& options)
+    : exit_(std::move(exit)), transport_(std::move(make_link), *this, options) {}
+
+void RankConnection::OnMessage(int /*from*/, std::string_view message) {
+  bool ends_job = false;
+  {
+    MutexLock lock(mutex_);
+    ends_job = !serves_ && TypeOf(message) == MessageType::kShutdown;
+    messages_.emplace_back(message);
+    arrived_.Set();
+  }
+  if (ends_job) transport_.BeginClose();
+}
+
+void RankConnection::OnFailure(int /*rank*/, const std::string& /*cause*/) { exit_(1); }
+
+void RankConnection::OnClosed() {
+  bool serves = false;
+  {
+    MutexLock lock(mutex_);
+    serves = serves_;
+  }
+  // A server finds the end of the job among its messages.
+  if (!serves) exit_(0);
+}
+
+void RankConnection::StartServing() {
+  MutexLock lock(mutex_);
+  serves_ = true;
+}
+
+void RankConnection::Wait() const {
+  pollfd fd = {arrived_.fd(), POLLIN, 0};
+  poll(&fd, 1, -1);
+}
+
+void RankConnection::TakeMessages(std::vector<std::string>& messages) {
+  MutexLock lock(mutex_);
+  arrived_.Reset();
+  for (std::string& message : messages_) messages.push_back(std::move(message));
+  messages_.clear();
+}
+
+PlaceMessage RankConnection::Join(const HostMessage& host) {
+  Send(EncodeHost(host));
+  std::vector<std::string> messages;
+  while (messages.empty()) {
+    Wait();
+    TakeMessages(messages);
+  }
+  return DecodePlace(messages.front());
+}
+
+void RankConnection::WaitForEnd() {
+  std::vector<std::string> messages;
+  while (true) {
+    TakeMessages(messages);
+    for (const std::string& message : messages) {
+      if (TypeOf(message) == MessageType::kShutdown) return;
+    }
+    messages.clear();
+    Wait();
+  }
+}
+
+}  // namespace vllm
