@@ -134,7 +134,7 @@ TEST_F(PullInterruptionTest, APullThatIsKilledAtAnyTimeLeavesACacheThatTheNextOn
   // Many small files, so that the kills also hit the publication of blobs and links.
   std::map<std::string, std::string> files = ModelFiles(200 * kKiB);
   std::set<std::string> paths = kModelPaths;
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 20; ++i) {
     const std::string path = "vocab" + std::to_string(i) + ".json";
     files[path] = RandomBytes(1000, static_cast<unsigned>(i + 10));
     paths.insert(path);
@@ -146,7 +146,7 @@ TEST_F(PullInterruptionTest, APullThatIsKilledAtAnyTimeLeavesACacheThatTheNextOn
   const auto duration = std::chrono::steady_clock::now() - start;
   ExpectCached(model_, paths);
   std::mt19937 random(5);
-  for (int i = 0; i < 25; ++i) {
+  for (int i = 0; i < 12; ++i) {
     fs::remove_all(Cache());
     for (int kill = 0; kill < 2; ++kill) {
       const std::unique_ptr<BackgroundProgram> pull = StartPull({"org/model"});
