@@ -80,7 +80,7 @@ TEST_F(PullFaultsTest, AServerWithoutRangesIsAskedAgainAfterACut) {
   ExpectSuccess();
 }
 
-TEST_F(PullFaultsTest, AStalledTransferContinuesOnANewConnection) {
+TEST_F(PullFaultsTest, AStalledTransferContinuesOnAnotherConnection) {
   server_.AddCdnFault({.change = StallAfter(100 * kKiB), .num_faulty = 1});
   ExpectSuccess();
 }

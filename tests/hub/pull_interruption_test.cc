@@ -72,7 +72,8 @@ class PullInterruptionTest : public PullTest {
   }
   // Runs a command line of pull in the namespace of RunInNamespace, with the cache in `home`.
   std::string PullIn(const std::string& home) {
-    return "HF_ENDPOINT=" + server_.endpoint() + " HF_HOME=" + home + " " + VLLMCLI_BINARY + " pull org/model";
+    return "HF_ENDPOINT=" + server_.endpoint() + " HF_HOME=" + home + " " + VLLMCLI_BINARY +
+           " pull org/model >/dev/null";
   }
   // Starts a pull and interrupts it with the signal when `num_bytes` of the weights have been sent and the program has
   // stored at least one byte.
@@ -109,28 +110,23 @@ TEST_F(PullInterruptionTest, ASignalKeepsTheBytesAndTheSameCommandContinues) {
 
 TEST_F(PullInterruptionTest, AKilledPullIsContinuedWhereItsRecordEnds) {
   std::mt19937 random(3);
-  int num_kills = 0;
-  while (!HasWeights() && num_kills < 40) {
-    server_.gate().Limit(std::uniform_int_distribution<uint64_t>(1, 700 * kKiB)(random));
-    const uint64_t before = server_.gate().passed();
+  for (int num_kills = 0; num_kills < 15; ++num_kills) {
     const uint64_t recorded = RecordedBytes();
+    server_.gate().Limit(std::uniform_int_distribution<uint64_t>(1, 500 * kKiB)(random));
     const std::unique_ptr<BackgroundProgram> pull = StartPull({"org/model"});
-    if (kWeightBytes - recorded <= 700 * kKiB) {
-      server_.gate().Open();
-      EXPECT_EQ(pull->Wait().status, 0);
-      EXPECT_EQ(server_.gate().passed() - before, kWeightBytes - recorded);
-      break;
-    }
     ASSERT_TRUE(server_.gate().WaitUntilASenderWaits());
-    // At least some of these processes record what they have.
+    // Half of the processes live until they have recorded something.
     EXPECT_TRUE(num_kills % 2 == 1 || WaitUntil([&] { return RecordedBytes() > recorded; }));
     pull->Signal(SIGKILL);
     EXPECT_EQ(pull->Wait().status, 128 + SIGKILL);
     EXPECT_GE(RecordedBytes(), recorded);
     ExpectNoWrongBlob();
-    ++num_kills;
   }
-  EXPECT_GE(num_kills, 10);
+  const uint64_t recorded = RecordedBytes();
+  const uint64_t before = server_.gate().passed();
+  server_.gate().Open();
+  EXPECT_EQ(Pull({"org/model"}).status, 0);
+  EXPECT_EQ(server_.gate().passed() - before, kWeightBytes - recorded);
   ExpectCached(model_, kModelPaths);
 }
 
@@ -138,7 +134,7 @@ TEST_F(PullInterruptionTest, APullThatIsKilledAtAnyTimeLeavesACacheThatTheNextOn
   // Many small files, so that the kills also hit the publication of blobs and links.
   std::map<std::string, std::string> files = ModelFiles(200 * kKiB);
   std::set<std::string> paths = kModelPaths;
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 20; ++i) {
     const std::string path = "vocab" + std::to_string(i) + ".json";
     files[path] = RandomBytes(1000, static_cast<unsigned>(i + 10));
     paths.insert(path);
@@ -150,7 +146,7 @@ TEST_F(PullInterruptionTest, APullThatIsKilledAtAnyTimeLeavesACacheThatTheNextOn
   const auto duration = std::chrono::steady_clock::now() - start;
   ExpectCached(model_, paths);
   std::mt19937 random(5);
-  for (int i = 0; i < 25; ++i) {
+  for (int i = 0; i < 12; ++i) {
     fs::remove_all(Cache());
     for (int kill = 0; kill < 2; ++kill) {
       const std::unique_ptr<BackgroundProgram> pull = StartPull({"org/model"});
