@@ -92,7 +92,7 @@ TEST(CommandLineTest, ErrorsNameTheWordAndSuggestTheNearestName) {
   EXPECT_EQ(ErrorOf({"run", "--dtype", "int3"}), "--dtype: must be one of auto|float32|float16|bfloat16 (int3)");
   EXPECT_EQ(ErrorOf({"run", "--ordered"}), "unknown flag --ordered for run; it is a flag of another command");
   EXPECT_NE(ErrorOf({"run", "--top-p"}), "");
-  EXPECT_NE(ErrorOf({"pull", "x"}), "");
+  EXPECT_NE(ErrorOf({"fetch", "x"}), "");
 }
 
 // Returns the hint of the error.
