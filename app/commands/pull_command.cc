@@ -9,6 +9,7 @@
 #include "app/hub/model_reference.h"
 #include "app/hub/pull/pull.h"
 #include "app/hub/pull/pull_display.h"
+#include "app/hub/repository_path.h"
 #include "app/output/duration_text.h"
 #include "app/output/json_text.h"
 #include "app/output/size_text.h"
@@ -31,6 +32,9 @@ PullRequest MakeRequest(const Settings& settings, const std::string& argument) {
   PullRequest request{*reference, settings.Texts("include"), settings.Texts("exclude")};
   const std::string revision = settings.Text("revision").value_or("");
   if (revision.empty()) return request;
+  if (!IsRevision(revision)) {
+    throw ConfigError("pull: --revision: not the name of a branch, a tag or a commit (" + Escape(revision) + ")");
+  }
   if (!request.model.revision.empty() && request.model.revision != revision) {
     throw ConfigError("pull: --revision differs from the revision in the URL (" + Escape(revision) + ", " +
                       Escape(request.model.revision) + ")");

@@ -1,6 +1,7 @@
 #include "app/http/retry_policy.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace vllm::app {
 
@@ -9,6 +10,8 @@ bool RetryPolicy::NoteFailure(const HttpHead* head, Clock::time_point now) {
   std::optional<std::chrono::seconds> requested;
   if (head != nullptr) requested = RequestedWait(*head, std::chrono::system_clock::now());
   if (requested && *requested > kMaxRequestedWait) return false;
+  // Some proxies cut every connection after a fixed number of bytes. Waiting each time would take longer than the data.
+  if (std::exchange(has_progress_, false) && head == nullptr) return true;
   if (now >= retry_at_) {
     if (++num_failures_ >= kMaxFailures) return false;
     retry_at_ = now + kFirstWait * (1 << (num_failures_ - 1));

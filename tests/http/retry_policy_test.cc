@@ -38,6 +38,16 @@ TEST(RetryPolicyTest, ProgressForgetsFailures) {
   }
 }
 
+TEST(RetryPolicyTest, OneConnectionThatFailsAfterProgressNeedsNoWait) {
+  RetryPolicy policy;
+  const auto now = kStart + seconds(1);
+  policy.NoteProgress();
+  ASSERT_TRUE(policy.NoteFailure(nullptr, now));
+  EXPECT_LE(policy.retry_at(), now);
+  ASSERT_TRUE(policy.NoteFailure(nullptr, now));
+  EXPECT_EQ(policy.retry_at() - now, milliseconds(250));
+}
+
 TEST(RetryPolicyTest, ServerDecidesTheWait) {
   RetryPolicy policy;
   HttpHead head(429);

@@ -80,7 +80,7 @@ TEST_F(PullFaultsTest, AServerWithoutRangesIsAskedAgainAfterACut) {
   ExpectSuccess();
 }
 
-TEST_F(PullFaultsTest, AStalledTransferContinuesOnANewConnection) {
+TEST_F(PullFaultsTest, AStalledTransferContinuesOnAnotherConnection) {
   server_.AddCdnFault({.change = StallAfter(100 * kKiB), .num_faulty = 1});
   ExpectSuccess();
 }
@@ -148,13 +148,17 @@ TEST_F(PullFaultsTest, AWrongContentRangeIsNotUsed) {
 
 TEST_F(PullFaultsTest, AnEmptyAnswerIsNotAFile) {
   server_.AddCdnFault({.change = EmptyBody(), .num_faulty = 1});
-  server_.AddFault({.path = "config.json", .change = EmptyBody(), .num_faulty = 1});
+  ExpectFailure(3, "0 bytes");
+  server_.AddFault({.path = "resolve-cache", .change = EmptyBody(), .num_faulty = 1});
+  ExpectFailure(3, "0 bytes");
   ExpectSuccess();
 }
 
 TEST_F(PullFaultsTest, AWrongContentLengthIsNotBelieved) {
   server_.AddCdnFault({.change = AddToContentLength(-100), .num_faulty = 1});
-  server_.AddCdnFault({.change = AddToContentLength(100), .num_correct = 1, .num_faulty = 1});
+  ExpectFailure(3, std::to_string(kWeightBytes - 100));
+  server_.AddCdnFault({.change = AddToContentLength(100), .num_faulty = 1});
+  ExpectFailure(3, std::to_string(kWeightBytes + 100));
   ExpectSuccess();
 }
 
@@ -220,12 +224,10 @@ TEST(PullLastingFaultsTest, APullGivesUpAndSaysHowToContinue) {
       {"no small file", hub("config.json", AnswerError(500)), 1, "500"},
       {"no weights", cdn(AnswerError(500)), 1, "500"},
       {"denied weights", cdn(AnswerError(403)), 1, "403"},
-      {"no range", cdn(RangeNotSatisfiable()), 1, "416"},
-      {"empty weights", cdn(EmptyBody()), 1, ""},
+      {"no range", cdn(RangeNotSatisfiable()), 1, "rejects a range"},
       {"silent", cdn(NeverAnswer()), 1, ""},
       {"stalled", cdn(StallAfter(0)), 1, ""},
       {"cut at once", cdn(CutAfter(0)), 1, ""},
-      {"short", cdn(AddToContentLength(-1)), 1, ""},
   };
   struct Run {
     Run() {
@@ -254,10 +256,10 @@ TEST(PullLastingFaultsTest, APullGivesUpAndSaysHowToContinue) {
     EXPECT_EQ(result.status, faults[i].status) << name << ": " << result.err;
     EXPECT_EQ(result.out, "") << name;
     EXPECT_NE(result.err.find(faults[i].text), std::string::npos) << name << ": " << result.err;
-    EXPECT_NE(result.err.find("vllmcli pull org/model"), std::string::npos) << name << ": " << result.err;
-    const fs::path blob = fs::path(runs[i]->home.path()) / "hub/models--org--model/blobs" /
-                          runs[i]->repository.File("model.safetensors").etag();
-    EXPECT_FALSE(fs::exists(blob)) << name;
+    if (name != "denied weights") {
+      EXPECT_NE(result.err.find("the same command continues the download"), std::string::npos) << name << result.err;
+    }
+    EXPECT_FALSE(fs::exists(runs[i]->home.path() + "/hub/models--org--model/refs/main")) << name;
   }
 }
 

@@ -59,14 +59,17 @@ class HubClient::Receiver : public HttpReceiver {
     return true;
   }
   bool OnBody(std::string_view bytes) override {
-    // The body of an error or a redirect is not used.
-    if (response_.head.status() != 200) return response_.body.size() < HttpHead::kMaxBytes;
+    if (response_.head.status() != 200) {
+      // The body of an error or a redirect is not used, but reading a short one keeps the connection open.
+      num_ignored_ += bytes.size();
+      return num_ignored_ <= HttpHead::kMaxBytes;
+    }
     response_.is_too_long = static_cast<int64_t>(response_.body.size() + bytes.size()) > max_bytes_;
     if (!response_.is_too_long) response_.body += bytes;
     return !response_.is_too_long;
   }
   void OnDone(const HttpOutcome& outcome) override {
-    response_.outcome = outcome;
+    response_.outcome = num_ignored_ > HttpHead::kMaxBytes ? HttpOutcome{} : outcome;
     is_done_ = true;
   }
 
@@ -75,6 +78,7 @@ class HubClient::Receiver : public HttpReceiver {
 
  private:
   int64_t max_bytes_;
+  size_t num_ignored_ = 0;
   Response response_;
   bool is_done_ = false;
 };

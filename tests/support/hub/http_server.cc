@@ -1,6 +1,7 @@
 #include "tests/support/hub/http_server.h"
 
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <sys/socket.h>
 
@@ -169,6 +170,9 @@ void HttpServer::Accept() {
       const tokenizer::UniqueFd closer(fd);
       continue;
     }
+    // Otherwise the body waits for the acknowledgement of the head.
+    const int on = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     Connection& connection = connections_.emplace_back(fd);
     connection.thread = std::thread([this, &connection] {
       Serve(connection.stream);
