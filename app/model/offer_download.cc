@@ -22,8 +22,10 @@ std::string HubHost() {
 }
 
 std::string QuestionOf(const PullPlan& plan) {
-  std::string question = ToString(plan.model) + " is not installed. Download " + SizeText(plan.bytes_to_download);
-  if (plan.bytes_to_download < plan.total_bytes) question += " of " + SizeText(plan.total_bytes);
+  const bool is_begun = plan.bytes_to_download < plan.total_bytes;
+  std::string question = ToString(plan.model) + (is_begun ? " is only partly installed." : " is not installed.") +
+                         " Download " + SizeText(plan.bytes_to_download);
+  if (is_begun) question += " of " + SizeText(plan.total_bytes);
   // The user has not chosen the file.
   if (plan.model.tag.empty() && !plan.gguf_path.empty()) question += " (" + plan.gguf_path + ")";
   return question + " from " + HubHost() + "?";

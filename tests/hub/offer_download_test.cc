@@ -151,7 +151,7 @@ TEST_F(OfferDownloadTest, AnIncompleteDownloadIsOffered) {
   EXPECT_EQ(RunProgram({"tokenize", "-m", kName, "hi"}, options).status, 0);
   EXPECT_EQ(server_.Requests(), std::vector<std::string>{});
   PtyProgram program = OnTerminal();
-  ASSERT_TRUE(program.WaitFor("Download 6.4 MB of 6.7 MB from"));
+  ASSERT_TRUE(program.WaitFor("me/guide-copy is only partly installed. Download 6.6 MB of 6.7 MB from"));
   program.Send("y\r");
   EXPECT_EQ(program.WaitForExit(), 0);
 }

@@ -232,6 +232,12 @@ default values of flags, by their long names; at the top for all commands, in a 
 .I $XDG_CONFIG_HOME/vllmcli/presets/NAME.toml
 presets; .NAME.draft.toml is a text that vllmcli presets edit could not accept
 .TP
+.I $XDG_CONFIG_HOME/vllmcli/model\-aliases.toml
+aliases of models, which vllmcli models alias writes
+.TP
+.I $XDG_STATE_HOME/vllmcli/last\-use
+empty files whose modification times say when each installed model was last loaded, unless \-\-ephemeral is set
+.TP
 .I $XDG_STATE_HOME/vllmcli/history
 lines typed in the chat, unless \-\-no\-save is set
 .TP
