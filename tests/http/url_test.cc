@@ -35,6 +35,14 @@ TEST(UrlTest, RedirectsAreResolvedAgainstTheirBase) {
   EXPECT_EQ(RedirectTarget("http://a/x", "https://a/x"), "https://a/x");
 }
 
+TEST(UrlTest, SignedAddressesStayTheSame) {
+  // Another spelling of the same URL would have another signature.
+  const std::string address =
+      "https://cdn.example/repos/a1/x%2Fy%2fz/0f?X-Amz-Credential=cas%2F2025%2fs3&response-content-disposition="
+      "inline%3B+filename*%3DUTF-8%27%27m.gguf%3B+filename%3D%22m.gguf%22%3B&Policy=eyJT_~-&Signature=AB~c+d/e==";
+  EXPECT_EQ(RedirectTarget("https://huggingface.co/a/b/resolve/main/m.gguf", address), address);
+}
+
 TEST(UrlTest, RedirectsToOtherSchemesAreRejected) {
   for (const char* location : {"http://a/x", "file:///etc/passwd", "ftp://a/x", "https://u:p@a/x", "https://a b/"}) {
     EXPECT_EQ(RedirectTarget("https://a/x", location), std::nullopt) << location;
