@@ -198,9 +198,9 @@ ModelLocation FindModel(const std::string& given, const std::string& load_format
     if (std::optional<ModelLocation> found = FindInRepository(shown, *reference, load_format)) return *std::move(found);
   }
   if (std::optional<ModelLocation> found = FindByFileName(name, revision, load_format)) return *std::move(found);
-  if (!reference) throw ModelError("model " + Escape(name) + ": no such file or directory", kModelHint);
+  if (!reference) throw ModelError("model " + name + ": no such file or directory", kModelHint);
   const std::string message =
-      "model " + Escape(name) +
+      "model " + name +
       ": neither an existing path nor an installed model (Hugging Face cache: " + HubCacheDirectory().string() + ")";
   if (HasOwner(*reference)) throw MissingModelError(message, *std::move(reference));
   throw ModelError(message, kModelHint);

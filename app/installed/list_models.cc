@@ -64,24 +64,38 @@ bool IsNeeded(std::string_view path) {
   return false;
 }
 
-// Returns false if files of a Hugging Face model are missing. `files` are those in its directory.
-bool HasAllFiles(const std::vector<DirectoryFile>& files) {
+// What the files of a Hugging Face model say about its completeness.
+struct WeightFiles {
+  bool is_any = false;      // there is a safetensors file
+  bool is_missing = false;  // shards or files whose links lead nowhere are missing
+};
+
+WeightFiles CheckWeightFiles(const std::vector<DirectoryFile>& files) {
+  WeightFiles weights;
   bool has_index = false;
-  bool has_weights = false;
   int64_t num_expected = 0;
   int64_t num_shards = 0;
   for (const DirectoryFile& file : files) {
-    if (file.is_missing && IsNeeded(file.path)) return false;
-    if (file.path.find('/') != std::string::npos) continue;
+    weights.is_missing = weights.is_missing || (file.is_missing && IsNeeded(file.path));
+    if (file.is_missing || file.path.find('/') != std::string::npos) continue;
     has_index = has_index || file.path == "model.safetensors.index.json";
     if (!file.path.ends_with(".safetensors")) continue;
-    has_weights = true;
+    weights.is_any = true;
     if (const int64_t count = NumShards(file.path); count > 0) {
       num_expected = std::max(num_expected, count);
       ++num_shards;
     }
   }
-  return num_shards >= num_expected && (has_weights || !has_index);
+  weights.is_missing = weights.is_missing || num_shards < num_expected || (has_index && !weights.is_any);
+  return weights;
+}
+
+// Returns true if a download into the repository's directory was begun and not finished.
+bool HasPartialBlobs(const fs::path& repository) {
+  const std::vector<std::string> names = NamesInDirectory((repository / "blobs").string());
+  return std::any_of(names.begin(), names.end(), [](const std::string& name) {
+    return name.ends_with(".incomplete") || name.ends_with(".vllmcli-part") || name.ends_with(".downloadInProgress");
+  });
 }
 
 int64_t BytesOf(const std::vector<DirectoryFile>& files) {
@@ -98,7 +112,11 @@ bool AppendModels(const InstalledRepository& repository, std::vector<InstalledMo
   const std::vector<DirectoryFile> files = FilesBelow(repository.directory);
   if (IsFile(fs::path(repository.directory) / "config.json")) {
     ModelLocation location{repository.repo_id, repository.directory, repository.origin, "", repository.repo_id};
-    models.push_back({std::move(location), BytesOf(files), HasAllFiles(files) ? "" : kIncomplete});
+    const WeightFiles weights = CheckWeightFiles(files);
+    // Without weights, the model may be one with pickles, which are not loaded, or its download may have been stopped.
+    const bool is_begun = !weights.is_any && repository.origin == kHubCacheOrigin &&
+                          HasPartialBlobs(fs::path(repository.directory).parent_path().parent_path());
+    models.push_back({std::move(location), BytesOf(files), weights.is_missing || is_begun ? kIncomplete : ""});
   }
   // All names, so that a model whose file is still missing is listed too.
   std::vector<std::string> paths;
@@ -125,9 +143,7 @@ void AppendCached(const std::string& repo_id, const fs::path& directory, std::ve
   // Without a usable snapshot, there may be the beginning of a download. A repository of another kind of model, such as
   // an embedding model without config.json, is complete and not listed.
   const std::vector<DirectoryFile> blobs = FilesBelow((directory / "blobs").string());
-  const bool is_begun = num_snapshots == 0 ? !blobs.empty()
-                                           : std::any_of(blobs.begin(), blobs.end(),
-                                                         [](const auto& b) { return b.path.ends_with(".incomplete"); });
+  const bool is_begun = num_snapshots == 0 ? !blobs.empty() : HasPartialBlobs(directory);
   if (!is_begun) return;
   models.push_back({std::move(location), 0, kIncomplete});
   for (const DirectoryFile& blob : blobs) models.back().bytes += blob.bytes;
@@ -190,7 +206,8 @@ std::vector<InstalledModel> ListModels() {
 
 bool IsComplete(const ModelLocation& location) {
   if (location.is_gguf()) return PartsExist(location.gguf_file);
-  return HasAllFiles(FilesBelow(location.directory));
+  const WeightFiles weights = CheckWeightFiles(FilesBelow(location.directory));
+  return weights.is_any && !weights.is_missing;
 }
 
 }  // namespace vllm::app

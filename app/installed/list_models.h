@@ -21,8 +21,8 @@ struct InstalledModel {
 // once per GGUF model in it.
 std::vector<InstalledModel> ListModels();
 
-// Returns false if files of the model are missing, as after an interrupted download: weights, parts of a split model,
-// or files whose links lead nowhere.
+// Returns false if files that loading the model needs are missing, as after an interrupted download: weights, parts of
+// a split model, or files whose links lead nowhere.
 bool IsComplete(const ModelLocation& location);
 
 }  // namespace vllm::app

@@ -28,7 +28,7 @@ struct ModelLocation {
   const std::string& path() const { return is_gguf() ? gguf_file : directory; }
 };
 
-// Returns $XDG_DATA_HOME/vllmcli/models, where users put models of their own, or an empty path if neither the variable
+// Returns $XDG_DATA_HOME/vllmcli/models, where users put their own models, or an empty path if neither the variable
 // nor HOME is an absolute path.
 std::filesystem::path OwnModelsDirectory();
 

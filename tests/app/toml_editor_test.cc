@@ -20,20 +20,20 @@ TEST(TomlEditorTest, OnlyTheValueOfAnExistingKeyChanges) {
   EXPECT_EQ(Set("\"model\" = \"\"\"\na\nb\"\"\" # c\nseed = 1\n"), "\"model\" = \"x\" # c\nseed = 1\n");
 }
 
-TEST(TomlEditorTest, ANewKeyFollowsTheOtherKeysAtTheTop) {
+TEST(TomlEditorTest, AnAddedKeyFollowsTheOtherKeysAtTheTop) {
   EXPECT_EQ(Set("seed = 1 # one\n\n[chat]\nmodel = \"y\"\n"),
             "seed = 1 # one\nmodel = \"x\"\n\n[chat]\nmodel = \"y\"\n");
   EXPECT_EQ(Set("stop = [\n  \"a\",\n]\n# end\n"), "stop = [\n  \"a\",\n]\nmodel = \"x\"\n# end\n");
   EXPECT_EQ(Set("chat.seed = 1\n"), "chat.seed = 1\nmodel = \"x\"\n");
 }
 
-TEST(TomlEditorTest, ANewKeyPrecedesTheFirstTableAndItsComments) {
+TEST(TomlEditorTest, AnAddedKeyPrecedesTheFirstTableAndItsComments) {
   EXPECT_EQ(Set("# settings\n\n# for chats\n [chat]\nseed = 1\n"),
             "# settings\n\nmodel = \"x\"\n# for chats\n [chat]\nseed = 1\n");
   EXPECT_EQ(Set("[chat]\n"), "model = \"x\"\n[chat]\n");
 }
 
-TEST(TomlEditorTest, ANewKeyEndsAFileWithoutKeysAndTables) {
+TEST(TomlEditorTest, AnAddedKeyEndsAFileWithoutKeysAndTables) {
   EXPECT_EQ(Set(""), "model = \"x\"\n");
   EXPECT_EQ(Set("# only a comment"), "# only a comment\nmodel = \"x\"\n");
 }
@@ -51,6 +51,7 @@ TEST(TomlEditorTest, LineBreaksStayCarriageReturnLineFeed) {
 
 TEST(TomlEditorTest, AByteOrderMarkStaysFirst) {
   EXPECT_EQ(Set("\xEF\xBB\xBF[chat]\n"), "\xEF\xBB\xBFmodel = \"x\"\n[chat]\n");
+  EXPECT_EQ(Set("\xEF\xBB\xBF# for chats\n[chat]\n"), "\xEF\xBB\xBFmodel = \"x\"\n# for chats\n[chat]\n");
   EXPECT_EQ(Set("\xEF\xBB\xBFmodel = 'a'\n"), "\xEF\xBB\xBFmodel = \"x\"\n");
   EXPECT_EQ(Remove("\xEF\xBB\xBFmodel = 'a'\nseed = 1\n"), "\xEF\xBB\xBFseed = 1\n");
 }

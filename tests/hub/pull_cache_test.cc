@@ -86,6 +86,16 @@ TEST_F(PullCacheTest, ABlobOfTheWrongSizeIsDownloadedAgain) {
   ExpectCached(model_, kModelPaths);
 }
 
+TEST_F(PullCacheTest, ABlobOfTheRightSizeIsTrusted) {
+  // As by huggingface_hub: hashing all files of the cache in every pull would take minutes.
+  WriteAsHuggingfaceHub(kModelPaths);
+  const fs::path blob = RepositoryInCache(model_.id) / "blobs" / model_.File("model.safetensors").etag();
+  std::ofstream(blob, std::ios::binary) << std::string(300 * kKiB, 'x');
+  const ProgramResult result = Pull({"org/model"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(Downloads(server_), std::vector<std::string>());
+}
+
 TEST_F(PullCacheTest, AMovedBranchFetchesOnlyChangedFiles) {
   EXPECT_EQ(Pull({"org/model"}).status, 0);
   const std::string old_commit = model_.CommitOf("main");

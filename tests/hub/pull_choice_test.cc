@@ -189,6 +189,28 @@ TEST_F(PullChoiceTest, ADryRunDownloadsNothing) {
   EXPECT_EQ(AllFiles(), std::set<std::string>());
 }
 
+TEST_F(PullChoiceTest, JsonDescribesTheModelAndItsFiles) {
+  const HubRepository model = ServeGguf();
+  const ProgramResult result = Pull({"org/model:Q8_0", "--json"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  const nlohmann::json json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["model"], "org/model:Q8_0");
+  EXPECT_EQ(json["revision"], "main");
+  EXPECT_EQ(json["commit"], model.CommitOf("main"));
+  EXPECT_EQ(json["path"], (Snapshot(model) / "Model-Q8_0.gguf").string());
+  ASSERT_EQ(json["files"].size(), 1u);
+  EXPECT_EQ(json["files"][0]["path"], "Model-Q8_0.gguf");
+  EXPECT_EQ(json["files"][0]["bytes"], model.File("Model-Q8_0.gguf").bytes->size());
+}
+
+TEST_F(PullChoiceTest, QuietPrintsOnlyThePath) {
+  const HubRepository model = ServeGguf();
+  const ProgramResult result = Pull({"org/model:Q8_0", "--quiet"});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_EQ(result.err, "");
+  EXPECT_EQ(result.out, (Snapshot(model) / "Model-Q8_0.gguf").string() + "\n");
+}
+
 TEST_F(PullChoiceTest, SeveralModelsArePulledInOneCommand) {
   const HubRepository model = Serve(ModelFiles(1000));
   const HubRepository other = MakeRepository("org/other", ModelFiles(1000, 2));

@@ -168,6 +168,14 @@ TEST_F(PullFaultsTest, EtagsOfTheCdnDoNotMatter) {
   ExpectSuccess();
 }
 
+TEST_F(PullFaultsTest, AnotherVersionOfTheFileIsNotUsed) {
+  server_.AddFault({.path = "model.safetensors", .change = ChangeEtag()});
+  ExpectFailure(3, "another version of the file");
+  EXPECT_FALSE(fs::exists(WeightsBlob()));
+  server_.RemoveFaults();
+  ExpectSuccess();
+}
+
 TEST_F(PullFaultsTest, WrongBytesAreAnErrorAndTheNextPullFetchesTheFileAgain) {
   server_.AddCdnFault({.change = FlipByte(2 * kMiB)});
   ExpectFailure(3, "model.safetensors");

@@ -108,6 +108,22 @@ TEST_F(PullInterruptionTest, ASignalKeepsTheBytesAndTheSameCommandContinues) {
   }
 }
 
+TEST_F(PullInterruptionTest, CtrlCOnATerminalEndsTheProgressLine) {
+  server_.gate().Limit(5 * kMiB);
+  PtyProgram pull({"pull", "org/model"}, environment());
+  EXPECT_TRUE(pull.WaitFor(" %, ")) << pull.output();
+  EXPECT_TRUE(pull.WaitFor(" of 9.4 MB")) << pull.output();
+  pull.Send("\x03");
+  EXPECT_EQ(pull.WaitForExit(), 130);
+  EXPECT_NE(pull.output().find("the same command continues the download"), std::string::npos) << pull.output();
+  EXPECT_TRUE(pull.TerminalIsRestored());
+  server_.gate().Open();
+  PtyProgram second({"pull", "org/model"}, environment());
+  EXPECT_TRUE(second.WaitFor(Snapshot(model_).filename().string().substr(0, 8))) << second.output();
+  EXPECT_EQ(second.WaitForExit(), 0);
+  ExpectCached(model_, kModelPaths);
+}
+
 TEST_F(PullInterruptionTest, AKilledPullIsContinuedWhereItsRecordEnds) {
   std::mt19937 random(3);
   for (int num_kills = 0; num_kills < 15; ++num_kills) {

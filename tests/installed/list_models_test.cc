@@ -61,6 +61,18 @@ TEST_F(ListModelsTest, UnfinishedDownloadsAreMarked) {
   EXPECT_EQ(Names().back(), "me/shards");
 }
 
+TEST_F(ListModelsTest, AModelWithoutWeightsIsIncompleteIfADownloadWasBegun) {
+  AddFile("me--pickles", "config.json", "c", "{}");
+  AddFile("me--stopped", "config.json", "c", "{}");
+  WriteFile(Repository("me--stopped") + "/blobs/abc.x.vllmcli-part", "12");
+  EXPECT_EQ(Names(), (Strings{"me/pickles", "me/stopped (incomplete)"}));
+  EXPECT_EQ(ModelType(FindModel("me/pickles")), "no weights");
+  EXPECT_FALSE(IsComplete(FindModel("me/pickles")));
+  AddFile("me--stopped", "model.safetensors", "w", "1");
+  EXPECT_EQ(Names().back(), "me/stopped");
+  EXPECT_TRUE(IsComplete(FindModel("me/stopped")));
+}
+
 TEST_F(ListModelsTest, SnapshotsWithoutMainNeedARevision) {
   AddFile("me--revisions", "a-Q4_0.gguf", "1", "123", "aaaa");
   EXPECT_EQ(Names(), Strings{"me/revisions"});

@@ -19,10 +19,16 @@ const TomlEntry* FindTopEntry(const TomlDocument& document, std::string_view key
   return nullptr;
 }
 
+// Returns the offset after the byte order mark, if there is one.
+size_t TextBegin(std::string_view text) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  return text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+}
+
 // Returns the offset of the first byte of the line that contains `pos`.
 size_t LineBegin(std::string_view text, size_t pos) {
   const size_t before = pos == 0 ? std::string_view::npos : text.rfind('\n', pos - 1);
-  return before == std::string_view::npos ? 0 : before + 1;
+  return before == std::string_view::npos ? TextBegin(text) : before + 1;
 }
 
 // Returns the offset after the line break of the line that contains `pos`, or the size of the text.
@@ -77,13 +83,12 @@ size_t InsertionPoint(std::string_view text, const TomlDocument& document) {
   if (document.first_header == std::string::npos) return text.size();
   // Comments directly above a table describe the table.
   size_t begin = LineBegin(text, document.first_header);
-  while (begin > 0) {
+  while (begin > TextBegin(text)) {
     const size_t previous = LineBegin(text, begin - 1);
     if (!IsCommentLine(text.substr(previous, begin - previous))) break;
     begin = previous;
   }
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  return begin == 0 && text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : begin;
+  return begin;
 }
 
 }  // namespace

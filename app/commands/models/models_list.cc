@@ -144,7 +144,7 @@ int ListModelsAction(const Settings& settings) {
     return 0;
   }
   PrintTable(rows);
-  if (default_path.empty()) PrintStatus("the default, " + default_name + ", is not installed");
+  if (default_path.empty() && !default_name.empty()) PrintStatus("the default, " + default_name + ", is not installed");
   return 0;
 }
 
