@@ -12,6 +12,7 @@ RankConnection::RankConnection(Transport::LinkFactory make_link, std::function<v
 
 void RankConnection::OnMessage(int /*from*/, std::string_view message) {
   bool closes = false;
+  if (TypeOf(message) == MessageType::kShutdown && DecodeShutdown(message).is_broken) transport_.SetBroken();
   {
     MutexLock lock(mutex_);
     has_ended_ |= TypeOf(message) == MessageType::kShutdown;
@@ -26,7 +27,7 @@ void RankConnection::OnFailure(int /*rank*/, const std::string& /*cause*/) {
   exit_(1);
   MutexLock lock(mutex_);
   has_ended_ = true;
-  messages_.push_back(EncodeShutdown(ShutdownMode::kAbort));
+  messages_.push_back(EncodeShutdown({ShutdownMode::kAbort, true}));
   arrived_.Set();
 }
 

@@ -48,7 +48,7 @@ std::vector<Case> Cases() {
       {EncodeAdd(request), [](std::string_view m) { DecodeAdd(m, kNow); }},
       {EncodeAbort(std::vector<RequestId>{1, 2, 3}, AbortUrgency::kPrompt), [](std::string_view m) { DecodeAbort(m); }},
       {EncodeAbortWithOutput(7), [](std::string_view m) { DecodeAbortWithOutput(m); }},
-      {EncodeShutdown(ShutdownMode::kDrain), [](std::string_view m) { DecodeShutdown(m); }},
+      {EncodeShutdown({ShutdownMode::kDrain, true}), [](std::string_view m) { DecodeShutdown(m); }},
       {EncodeFlag(MessageType::kPause, true), [](std::string_view m) { DecodeFlag(m); }},
   };
 }
