@@ -223,7 +223,9 @@ void BatchRunner::BeginDrain(int signal_number) {
   if (EngineMonitor* monitor = engine_.client().monitor()) monitor->SetAdmissionPaused(true);
   progress_.Clear();
   if (!running_.empty()) {
-    PrintStatus("[stopping: the rows that run have " + DurationText(max_drain_time_) +
+    const bool is_short = max_drain_time_ < std::chrono::seconds(1);
+    PrintStatus("[stopping: the rows that run have " +
+                (is_short ? std::to_string(max_drain_time_.count()) + " ms" : DurationText(max_drain_time_)) +
                 " to finish; Ctrl-C again stops at once]");
   }
 }

@@ -39,7 +39,8 @@ Coordinator::Coordinator(Transport::LinkFactory make_link, const Transport::Opti
 }
 
 Coordinator::~Coordinator() {
-  for (int rank = 1; rank < size(); ++rank) transport_.Send(rank, EncodeShutdown(ShutdownMode::kAbort));
+  for (int rank = 1; rank < size(); ++rank)
+    transport_.Send(rank, EncodeShutdown({ShutdownMode::kAbort, transport_.IsBroken()}));
 }
 
 void Coordinator::OnMessage(int from, std::string_view message) {

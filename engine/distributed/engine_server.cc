@@ -66,7 +66,7 @@ void EngineServer::Wait() const {
 bool EngineServer::Handle(std::string_view message) {
   const MessageType type = TypeOf(message);
   if (type == MessageType::kShutdown) {
-    const ShutdownMode mode = DecodeShutdown(message);
+    const ShutdownMode mode = DecodeShutdown(message).mode;
     engine_.Shutdown(mode);
     if (!is_dead_ && mode == ShutdownMode::kDrain) SendOutputs();
     connection_.Send(EncodeEmpty(MessageType::kClosed));

@@ -23,9 +23,11 @@ class PacketLink {
     std::string cause;        // kFailed
   };
 
-  // Leaves the job. May wait until the other processes leave it too.
+  // Leaves the job. May wait until the other processes leave it too, unless SetBroken has been called.
   virtual ~PacketLink() = default;
 
+  // A process of the job is gone, so waiting for all of them could take forever.
+  virtual void SetBroken() {}
   virtual int rank() const = 0;
   virtual int size() const = 0;
   // Starts to send a copy of the packet. REQUIRES: packet.size() <= kMaxPacketBytes; the last packet to this rank has

@@ -11,17 +11,25 @@ RankConnection::RankConnection(Transport::LinkFactory make_link, std::function<v
     : exit_(std::move(exit)), transport_(std::move(make_link), *this, options) {}
 
 void RankConnection::OnMessage(int /*from*/, std::string_view message) {
-  bool ends_job = false;
+  bool closes = false;
+  if (TypeOf(message) == MessageType::kShutdown && DecodeShutdown(message).is_broken) transport_.SetBroken();
   {
     MutexLock lock(mutex_);
-    ends_job = !serves_ && TypeOf(message) == MessageType::kShutdown;
+    has_ended_ |= TypeOf(message) == MessageType::kShutdown;
+    closes = has_ended_ && !serves_;
     messages_.emplace_back(message);
     arrived_.Set();
   }
-  if (ends_job) transport_.BeginClose();
+  if (closes) transport_.BeginClose();
 }
 
-void RankConnection::OnFailure(int /*rank*/, const std::string& /*cause*/) { exit_(1); }
+void RankConnection::OnFailure(int /*rank*/, const std::string& /*cause*/) {
+  exit_(1);
+  MutexLock lock(mutex_);
+  has_ended_ = true;
+  messages_.push_back(EncodeShutdown({ShutdownMode::kAbort, true}));
+  arrived_.Set();
+}
 
 void RankConnection::OnClosed() {
   bool serves = false;
@@ -38,7 +46,11 @@ void RankConnection::StartServing() {
   serves_ = true;
 }
 
-void RankConnection::Wait() const {
+void RankConnection::Wait() {
+  {
+    MutexLock lock(mutex_);
+    if (has_ended_) return;
+  }
   pollfd fd = {arrived_.fd(), POLLIN, 0};
   poll(&fd, 1, -1);
 }
@@ -63,12 +75,11 @@ PlaceMessage RankConnection::Join(const HostMessage& host) {
 void RankConnection::WaitForEnd() {
   std::vector<std::string> messages;
   while (true) {
-    TakeMessages(messages);
-    for (const std::string& message : messages) {
-      if (TypeOf(message) == MessageType::kShutdown) return;
-    }
-    messages.clear();
     Wait();
+    TakeMessages(messages);
+    messages.clear();
+    MutexLock lock(mutex_);
+    if (has_ended_) return;
   }
 }
 

@@ -18,7 +18,8 @@ class RankConnection final : private Transport::Receiver {
  public:
   // Joins the job. Throws what the factory throws. `exit` ends the process with this status. It is called on the
   // transport's thread if rank 0 is gone (1), or if rank 0 ends the job before StartServing (0): the process then has
-  // nothing left to do, and may be busy loading the model for minutes.
+  // nothing left to do, and may be busy loading the model for minutes. If `exit` returns, as in tests, the end of the
+  // job is a message in both cases.
   RankConnection(Transport::LinkFactory make_link, std::function<void(int status)> exit,
                  const Transport::Options& options = {});
 
@@ -40,13 +41,14 @@ class RankConnection final : private Transport::Receiver {
   void OnMessage(int from, std::string_view message) override EXCLUDES(mutex_);
   void OnFailure(int rank, const std::string& cause) override;
   void OnClosed() override EXCLUDES(mutex_);
-  // Waits until a message has arrived.
-  void Wait() const;
+  // Waits until a message has arrived or the job has ended.
+  void Wait() EXCLUDES(mutex_);
 
   const std::function<void(int status)> exit_;
   EventFd arrived_;
   Mutex mutex_;
   bool serves_ GUARDED_BY(mutex_) = false;
+  bool has_ended_ GUARDED_BY(mutex_) = false;
   std::vector<std::string> messages_ GUARDED_BY(mutex_);
   Transport transport_;  // the last member, so that its thread ends before the others are destroyed
 };

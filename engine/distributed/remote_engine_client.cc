@@ -93,7 +93,7 @@ bool RemoteEngineClient::ResetPrefixCache() {
 
 void RemoteEngineClient::Shutdown(ShutdownMode mode) {
   if (std::exchange(is_shut_down_, true)) return;
-  transport_.Send(rank_, EncodeShutdown(mode));
+  transport_.Send(rank_, EncodeShutdown({mode, transport_.IsBroken()}));
   if (mode == ShutdownMode::kAbort || inbox_->outputs_.death_cause()) return;
   UtilityResult::Result result;
   inbox_->closed_.Wait(result);

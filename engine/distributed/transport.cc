@@ -89,6 +89,7 @@ void Transport::ThreadMain(const LinkFactory& make_link) noexcept {
   } catch (const std::exception& error) {
     for (int rank = 0; rank < size_; ++rank) Fail(rank, error.what());
   }
+  if (IsBroken()) link_->SetBroken();
   link_.reset();
   receiver_.OnClosed();
 }
@@ -227,6 +228,7 @@ void Transport::Fail(int rank, const std::string& cause) {
   peer.is_connected = false;
   peer.queue.clear();
   peer.partial.clear();
+  SetBroken();
   receiver_.OnFailure(rank, cause);
 }
 
@@ -249,6 +251,16 @@ void Transport::Send(int to, std::string message) {
     if (outbox_.size() > 1) return;  // the thread has been woken
   }
   wake_.Set();
+}
+
+bool Transport::IsBroken() const {
+  MutexLock lock(mutex_);
+  return is_broken_;
+}
+
+void Transport::SetBroken() {
+  MutexLock lock(mutex_);
+  is_broken_ = true;
 }
 
 void Transport::BeginClose() {

@@ -77,6 +77,9 @@ class Transport {
   void Close() EXCLUDES(mutex_);
   // Starts to close, and returns at once. For the receiver.
   void BeginClose() EXCLUDES(mutex_);
+  // The link is broken if a rank has failed, or if SetBroken was called, because another rank knows of one.
+  bool IsBroken() const EXCLUDES(mutex_);
+  void SetBroken() EXCLUDES(mutex_);
 
  private:
   using Duration = std::chrono::steady_clock::duration;
@@ -112,11 +115,12 @@ class Transport {
   int rank_ = 0;
   int size_ = 0;
   EventFd wake_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
   CondVar changed_;
   bool started_ GUARDED_BY(mutex_) = false;
   std::exception_ptr start_failure_ GUARDED_BY(mutex_);
   bool closing_ GUARDED_BY(mutex_) = false;
+  bool is_broken_ GUARDED_BY(mutex_) = false;
   std::vector<std::pair<int, std::string>> outbox_ GUARDED_BY(mutex_);
 
   // The rest belongs to the thread.

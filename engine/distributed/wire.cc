@@ -236,9 +236,10 @@ std::string EncodeAbortWithOutput(RequestId request_id) {
   return writer.Take();
 }
 
-std::string EncodeShutdown(ShutdownMode mode) {
+std::string EncodeShutdown(const ShutdownMessage& shutdown) {
   WireWriter writer = Writer(MessageType::kShutdown);
-  writer.Field(mode, ShutdownMode::kDrain);
+  writer.Field(shutdown.mode, ShutdownMode::kDrain);
+  writer.Field(shutdown.is_broken);
   return writer.Take();
 }
 
@@ -346,12 +347,13 @@ RequestId DecodeAbortWithOutput(std::string_view message) {
   return request_id;
 }
 
-ShutdownMode DecodeShutdown(std::string_view message) {
+ShutdownMessage DecodeShutdown(std::string_view message) {
   WireReader reader = Reader(message);
-  ShutdownMode mode = ShutdownMode::kAbort;
-  reader.Field(mode, ShutdownMode::kDrain);
+  ShutdownMessage shutdown;
+  reader.Field(shutdown.mode, ShutdownMode::kDrain);
+  reader.Field(shutdown.is_broken);
   reader.ExpectEnd();
-  return mode;
+  return shutdown;
 }
 
 bool DecodeFlag(std::string_view message) {

@@ -24,7 +24,7 @@
 //   abort_with_output = 35 uint64                 request id, see EngineMonitor::AbortRequest
 //   pause       = 36 bool                         SetAdmissionPaused
 //   reset       = 37                              ResetPrefixCache
-//   shutdown    = 38 uint8                        ShutdownMode
+//   shutdown    = 38 uint8 bool                   ShutdownMode; whether a rank has failed, see PacketLink::SetBroken
 //
 //   request, output and stats are the fields of EngineCoreRequest, EngineCoreOutput and SchedulerStats, in the order of
 //   wire.cc. Steady clocks differ between machines, so a point in time is the number of nanoseconds (int64) that have
@@ -105,6 +105,11 @@ struct AbortMessage {
   std::vector<RequestId> request_ids;
 };
 
+struct ShutdownMessage {
+  ShutdownMode mode = ShutdownMode::kAbort;
+  bool is_broken = false;
+};
+
 // A request as it arrives: without its grammar and reasoning_format, which the receiver has to add.
 struct AddMessage {
   std::shared_ptr<EngineCoreRequest> request;
@@ -121,7 +126,7 @@ std::string EncodePlace(const PlaceMessage& place);
 std::string EncodeAdd(const EngineCoreRequest& request);
 std::string EncodeAbort(std::span<const RequestId> request_ids, AbortUrgency urgency);
 std::string EncodeAbortWithOutput(RequestId request_id);
-std::string EncodeShutdown(ShutdownMode mode);
+std::string EncodeShutdown(const ShutdownMessage& shutdown);
 // kResetDone, kPause.
 std::string EncodeFlag(MessageType type, bool value);
 // kClosed, kReset.
@@ -141,7 +146,7 @@ PlaceMessage DecodePlace(std::string_view message);
 AddMessage DecodeAdd(std::string_view message, SteadyTime now);
 AbortMessage DecodeAbort(std::string_view message);
 RequestId DecodeAbortWithOutput(std::string_view message);
-ShutdownMode DecodeShutdown(std::string_view message);
+ShutdownMessage DecodeShutdown(std::string_view message);
 bool DecodeFlag(std::string_view message);
 
 }  // namespace vllm

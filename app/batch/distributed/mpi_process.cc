@@ -17,8 +17,9 @@ std::optional<LaunchInfo> LaunchOfThisProcess() {
 }
 
 Transport::LinkFactory LinkOf(const LaunchInfo& launch) {
-  // The mpiexec of MPICH reports the death of a rank by this signal, which would end the process.
-  signal(SIGUSR1, SIG_IGN);
+  // The mpiexec of MPICH reports the death of a rank by this signal, which would end the process. MPICH's own handler
+  // calls the one that it replaces, even if that is SIG_IGN, which crashes.
+  signal(SIGUSR1, [](int) {});
   return [launch] { return std::make_unique<MpiLink>(launch); };
 }
 

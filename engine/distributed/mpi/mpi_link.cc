@@ -86,7 +86,10 @@ MpiLink::MpiLink(const LaunchInfo& launch) : module_(Load(launch)) {
   }
 }
 
-MpiLink::~MpiLink() { module_->finish(); }
+// Without MPI_Finalize, mpirun notices the end of the process only by its exit.
+MpiLink::~MpiLink() {
+  if (!is_broken_) module_->finish();
+}
 
 std::string MpiLink::Describe(int error) const {
   std::array<char, 512> text{};

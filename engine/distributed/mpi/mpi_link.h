@@ -21,6 +21,7 @@ class MpiLink final : public PacketLink {
   MpiLink(const MpiLink&) = delete;
   MpiLink& operator=(const MpiLink&) = delete;
 
+  void SetBroken() override { is_broken_ = true; }
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   void Send(int to, std::string_view packet) override;
@@ -45,6 +46,7 @@ class MpiLink final : public PacketLink {
   const VllmcliMpiModule* module_;
   int rank_ = 0;
   int size_ = 0;
+  bool is_broken_ = false;
   std::vector<Peer> peers_;  // [size]
   std::vector<VllmcliMpiEvent> module_events_;
 };

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <vector>
 
 namespace {
@@ -27,8 +28,16 @@ State& TheState() {
   return state;
 }
 
+// Sets an environment variable that the user has not set. The caller of start waits for it, so no other thread of the
+// program reads the environment now.
+void SetDefault(const char* name, const char* value) { setenv(name, value, /*overwrite=*/0); }
+
 int32_t Start(int32_t* rank, int32_t* size) {
   State& state = TheState();
+  // Packets between processes of one machine are copied through shared memory, never read from the memory of the
+  // sender: that ends the reader (UCX) or prints errors (Open MPI) if the sender dies, and many containers forbid it.
+  SetDefault("UCX_RNDV_THRESH", "inf");
+  SetDefault("OMPI_MCA_btl_vader_single_copy_mechanism", "none");
   int provided = 0;
   int error = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
   if (error != MPI_SUCCESS) return error;
