@@ -17,7 +17,7 @@
 #include "app/batch/input/record_reader.h"
 #include "app/live/live_source.h"
 #include "app/model/model_files.h"
-#include "app/model/model_hub.h"
+#include "app/installed/find_model.h"
 #include "engine/distributed/coordinator.h"
 #include "tests/engine/fake_executor.h"
 
