@@ -151,10 +151,10 @@ TEST_F(PullAccessTest, AnInvalidTokenIsNamedAndNotShown) {
 }
 
 TEST_F(PullAccessTest, AFileThatIsGoneIsAnError) {
-  server_.AddFault({.path = "resolve", .change = AnswerError(404, "EntryNotFound", "Entry not found")});
+  server_.AddFault({.path = "/config.json", .change = AnswerError(404, "EntryNotFound", "Entry not found")});
   const ProgramResult result = PullSecretly();
   EXPECT_EQ(result.status, 3);
-  EXPECT_NE(result.err.find("json"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("config.json"), std::string::npos) << result.err;
 }
 
 TEST_F(PullAccessTest, ARedirectToAnotherHostDoesNotGetTheToken) {

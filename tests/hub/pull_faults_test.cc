@@ -149,8 +149,15 @@ TEST_F(PullFaultsTest, AWrongContentRangeIsNotUsed) {
 TEST_F(PullFaultsTest, AnEmptyAnswerIsNotAFile) {
   server_.AddCdnFault({.change = EmptyBody(), .num_faulty = 1});
   ExpectFailure(3, "0 bytes");
-  server_.AddFault({.path = "resolve-cache", .change = EmptyBody(), .num_faulty = 1});
-  ExpectFailure(3, "0 bytes");
+  ExpectSuccess();
+}
+
+TEST_F(PullFaultsTest, AnEmptyAnswerIsNotASmallFile) {
+  server_.AddFault({.path = model_.CommitOf("main") + "/config.json",
+                    .change = EmptyBody(),
+                    .num_correct = 1,  // the redirect
+                    .num_faulty = 1});
+  ExpectFailure(3, "config.json");
   ExpectSuccess();
 }
 
@@ -186,7 +193,7 @@ TEST_F(PullFaultsTest, WrongBytesAreAnErrorAndTheNextPullFetchesTheFileAgain) {
 }
 
 TEST_F(PullFaultsTest, WrongBytesOfASmallFileAreAnError) {
-  server_.AddFault({.path = "resolve-cache", .change = FlipByte(3)});
+  server_.AddFault({.path = "/config.json", .change = FlipByte(3)});
   ExpectFailure(3, "config.json");
   server_.RemoveFaults();
   ExpectSuccess();

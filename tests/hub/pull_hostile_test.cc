@@ -45,8 +45,7 @@ INSTANTIATE_TEST_SUITE_P(Paths, PullHostilePathTest,
                                          "/tmp/vllmcli-hostile.json", "//x.json", "./x.json", "a//x.json", "a/./x.json",
                                          "..", ".", "a\\..\\..\\x.json", "C:\\x.json", "C:x.json",
                                          std::string("a\0.json", 7), "a\n.json", "\x1b[2Jx.json", "\x7f.json",
-                                         "\xff\xfe.json", std::string(300, 'a') + ".json",
-                                         std::string(2000, '/') + ".json"));
+                                         std::string(300, 'a') + ".json", std::string(2000, '/') + ".json"));
 
 TEST_F(PullHostileTest, AFileIsNotWrittenThroughADirectoryOfTheSameName) {
   // "config.json" would have to be a file and a directory.
@@ -80,6 +79,8 @@ INSTANTIATE_TEST_SUITE_P(
         R"([{"type":"file","path":"config.json","size":2,"oid":"../../../x"}])",
         R"([{"type":"file","path":"model.safetensors","size":2,"oid":"0123456789012345678901234567890123456789","lfs":{"oid":"/etc/x","size":2}}])",
         R"([{"type":"file","path":["config.json"],"size":2,"oid":"0123456789012345678901234567890123456789"}])",
+        "[{\"type\":\"file\",\"path\":\"\xff\xfe.json\",\"size\":2,\"oid\":"
+        "\"0123456789012345678901234567890123456789\"}]",
         std::string(100'000, '['), std::string("{\"a\":") + std::string(100'000, '{'),
         "<html>Sign in to the hotel's network</html>", std::string("\xff\xfe\0\0", 4)));
 
