@@ -238,7 +238,14 @@ bool Transport::HasUnsent() const {
 }
 
 void Transport::Wait() {
-  const auto time = Clock::now() - last_activity_ < kBusyTime ? kBusyWait : kIdleWait;
+  const bool is_idle = Clock::now() - last_activity_ >= kBusyTime;
+  {
+    MutexLock lock(mutex_);
+    // A message that has arrived since TakeOutbox has woken nobody.
+    if (is_idle && !outbox_.empty()) return;
+    is_idle_ = is_idle;
+  }
+  const auto time = is_idle ? kIdleWait : kBusyWait;
   const timespec limit = {0, std::chrono::nanoseconds(time).count()};
   pollfd fd = {wake_.fd(), POLLIN, 0};
   if (ppoll(&fd, 1, &limit, nullptr) > 0) wake_.Reset();
@@ -248,7 +255,8 @@ void Transport::Send(int to, std::string message) {
   {
     MutexLock lock(mutex_);
     outbox_.emplace_back(to, std::move(message));
-    if (outbox_.size() > 1) return;  // the thread has been woken
+    // A busy thread looks again soon. Waking it takes longer than everything else here.
+    if (!std::exchange(is_idle_, false)) return;
   }
   wake_.Set();
 }

@@ -119,6 +119,7 @@ class Transport {
   CondVar changed_;
   bool started_ GUARDED_BY(mutex_) = false;
   std::exception_ptr start_failure_ GUARDED_BY(mutex_);
+  bool is_idle_ GUARDED_BY(mutex_) = false;  // the thread waits for longer than a moment
   bool closing_ GUARDED_BY(mutex_) = false;
   bool is_broken_ GUARDED_BY(mutex_) = false;
   std::vector<std::pair<int, std::string>> outbox_ GUARDED_BY(mutex_);

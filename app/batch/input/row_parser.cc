@@ -251,8 +251,15 @@ BatchRow RowParser::Parse(std::string_view record, RowId& id) const {
 void RowParser::WarnIfMisspelled(const std::string& name, bool in_openai_row, int64_t line) const {
   constexpr size_t kMaxWarnings = 100;
   if (warned_.size() >= kMaxWarnings || name.size() > 64 || warned_.contains(name)) return;
+  // Rows usually have the same fields, and comparing a name with all parameters takes microseconds.
+  constexpr size_t kMaxOwnNames = 256;
+  std::set<std::string>& own_names = own_names_[in_openai_row ? 1 : 0];
+  if (own_names.contains(name)) return;
   const std::string near = NearestName(name, KnownFields(in_openai_row));
-  if (near.empty()) return;
+  if (near.empty()) {
+    if (own_names.size() < kMaxOwnNames) own_names.insert(name);
+    return;
+  }
   warned_.insert(name);
   warnings_.push_back("line " + std::to_string(line) + ": field " + name +
                       " is not known and has no effect; did you mean " + near + "?");

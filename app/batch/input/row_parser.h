@@ -8,6 +8,7 @@
 // --errors can be an input.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <set>
 #include <string>
@@ -90,6 +91,8 @@ class RowParser {
   std::optional<size_t> id_column_;
   std::vector<size_t> carried_columns_;
   mutable std::set<std::string> warned_;  // names of fields
+  // Names that are close to no parameter: in other rows, in rows of the OpenAI batch API.
+  mutable std::array<std::set<std::string>, 2> own_names_;
   mutable std::vector<std::string> warnings_;
 };
 

@@ -70,7 +70,7 @@ MpiLink::MpiLink(const LaunchInfo& launch) : module_(Load(launch)) {
   rank_ = rank;
   size_ = size;
   if (rank_ != launch.rank || size_ != launch.size) {
-    // Without the launcher's library, MPI treats each process as a job of its own.
+    // Without the launcher's library, MPI treats each process as a separate job.
     module_->finish();
     throw ConfigError("the MPI library does not work with the launcher: it says rank " + std::to_string(rank_) +
                           " of " + std::to_string(size_) + ", the launcher says rank " + std::to_string(launch.rank) +

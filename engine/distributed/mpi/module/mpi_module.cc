@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <vector>
 
+namespace vllm {
 namespace {
 
 struct State {
@@ -115,9 +116,9 @@ void Describe(int32_t error, char* text, size_t capacity) {
   std::snprintf(text, capacity, "%s", buffer);
 }
 
-}  // namespace
+const VllmcliMpiModule kModule = {VLLMCLI_MPI_MODULE_VERSION, Start, Send, Receive, Poll, Finish, Describe};
 
-const VllmcliMpiModule* vllmcli_mpi_module(void) {
-  static const VllmcliMpiModule module = {VLLMCLI_MPI_MODULE_VERSION, Start, Send, Receive, Poll, Finish, Describe};
-  return &module;
-}
+}  // namespace
+}  // namespace vllm
+
+const VllmcliMpiModule* vllmcli_mpi_module(void) { return &vllm::kModule; }
