@@ -23,8 +23,8 @@ constexpr uint32_t kEvery = 0xFFFFFFFF;
 constexpr Flag kFlags[] = {
     // Model.
     {"model", 'm', kText, "MODEL", "", "", kModel, kWithModel | Bits(kConfig), false, true,
-     "Hugging Face model directory, .gguf file, or name of an installed model (see vllmcli models); default: "
-     "$VLLMCLI_MODEL, then the configuration file, then the bundled model"},
+     "Hugging Face model directory, .gguf file, repository such as OWNER/NAME or OWNER/NAME:Q4_K_M, or alias (see "
+     "vllmcli models); default: $VLLMCLI_MODEL, then the configuration file, then the bundled model"},
     {"load-format", 0, kChoice, "FORMAT", "auto|safetensors|gguf|dummy", "auto", kModel, kWithModel, false, true,
      "weight format; gguf: the directory's .gguf file, even if there is a config.json; dummy: random weights in the "
      "shapes that config.json or the GGUF header gives"},

@@ -53,8 +53,7 @@ class PullTest : public testing::Test {
   // them, a ref with the revision's name, and nothing else.
   void ExpectCached(const HubRepository& repository, const std::set<std::string>& paths,
                     const std::string& revision = "main") const;
-  // Expects that no snapshot and no blob has a name and content that differ, and that no file exists outside of the
-  // cache.
+  // Expects that every blob in the cache has the hash that its name says. Partial downloads have other names.
   void ExpectNoWrongBlob() const;
   // Returns the files and links in the home directory, relative to it, without lock files.
   std::set<std::string> AllFiles() const;
