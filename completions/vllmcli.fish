@@ -462,7 +462,7 @@ complete -c vllmcli -n '__fish_seen_subcommand_from models; and __fish_seen_subc
 complete -c vllmcli -n '__fish_seen_subcommand_from models' -l revision -x -d 'branch, tag or commit of the repository'
 complete -c vllmcli -n '__fish_seen_subcommand_from models' -l json -d 'print the result as one line of JSON'
 complete -c vllmcli -n '__fish_seen_subcommand_from models' -l quiet -d 'suppress status lines, progress and summaries; errors, warnings and --stats output remain'
-complete -c vllmcli -n '__fish_seen_subcommand_from models' -l yes -d 'models rm: remove without asking, which is the only way if there is no terminal'
+complete -c vllmcli -n '__fish_seen_subcommand_from models' -l yes -d 'models rm: remove without asking; required if there is no terminal'
 complete -c vllmcli -n '__fish_seen_subcommand_from models' -l names -d 'print only the names of models and aliases, one per line, without those that a shell would have to quote; the completions use it'
 complete -c vllmcli -n '__fish_seen_subcommand_from models' -l color -x -a 'auto always never' -d 'use colors; auto: on a terminal, unless NO_COLOR, CLICOLOR=0 or TERM=dumb is set; CLICOLOR_FORCE also turns them on'
 complete -c vllmcli -n '__fish_seen_subcommand_from models' -l config -r -F -d 'read FILE instead of $XDG_CONFIG_HOME/vllmcli/config.toml'

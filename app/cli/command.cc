@@ -113,8 +113,9 @@ constexpr auto kCommands = std::to_array<CommandInfo>({
      "path "
      "of each. REPO is OWNER/NAME, hf.co/OWNER/NAME or a URL of the hub. TAG is a quantization such as Q4_K_M, or the "
      "path of a .gguf file in the repository. Without TAG, a repository with config.json and safetensors files is "
-     "downloaded in this format; of another, the GGUF file with Q4_K_M, else Q8_0, else the first. Pickles are never "
-     "downloaded. Files that are complete in the cache are not downloaded again, and an interrupted download continues "
+     "downloaded in that format; from any other, the GGUF file with Q4_K_M, else Q8_0, else the first. Pickles are "
+     "never downloaded. Files that are complete in the cache are not downloaded again, and an interrupted download "
+     "continues "
      "where it stopped. The environment variables HF_TOKEN, HF_ENDPOINT, HF_HUB_OFFLINE, HF_HUB_CACHE and those of "
      "proxies work as in huggingface_hub.",
      "vllmcli pull HuggingFaceTB/SmolLM2-1.7B-Instruct\n"

@@ -193,7 +193,7 @@ constexpr Flag kFlags[] = {
      "read and write JSON Lines, with one JSON value per line"},
 
     {"yes", 0, kSwitch, "", "", "", kOutput, Bits(kModels), false, false,
-     "models rm: remove without asking, which is the only way if there is no terminal"},
+     "models rm: remove without asking; required if there is no terminal"},
     {"names", 0, kSwitch, "", "", "", kOutput, Bits(kModels), false, false,
      "print only the names of models and aliases, one per line, without those that a shell would have to quote; the "
      "completions use it"},
