@@ -18,6 +18,7 @@
 
 #include "tests/program/program.h"
 #include "tests/support/temp_directory.h"
+#include "tests/support/thinking_model.h"
 
 namespace vllm::app {
 namespace {
@@ -163,6 +164,25 @@ TEST_F(DistributedBatchProgramTest, RowsAreThoseOfOneProcess) {
       EXPECT_EQ(result.err.find("200 rows, "), result.err.rfind("200 rows, ")) << result.err;
     }
   }
+}
+
+// Rank 0 sends only whether a request has a format of thinking, and the schema of its answer.
+TEST_F(DistributedBatchProgramTest, ThoughtsAndSchemasAreThoseOfOneProcess) {
+  const std::string model = testing_support::AddThinkTags(CopyGuideModel(Path("model"), {}));
+  std::string rows;
+  for (int i = 0; i < 60; ++i) {
+    Json row = {{"messages", {{{"role", "user"}, {"content", "Question " + std::to_string(i)}}}}, {"max_tokens", 40}};
+    row["thinking_token_budget"] = i % 20;
+    if (i % 2 == 0) row["structured_outputs"] = {{"json", {{"enum", {"yes", "no", i}}}}};
+    rows += row.dump() + "\n";
+  }
+  const std::string input = directory_.Write("in.jsonl", rows);
+  const ProgramResult alone = RunProgram({"batch", "-m", model, input, "-o", Path("one.jsonl")});
+  ASSERT_EQ(alone.status, 0) << alone.err;
+  const ProgramResult result = Run(kOpenMpi, 3, {"-m", model, input, "-o", Path("out.jsonl")});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(Sorted(Read(Path("out.jsonl"))), Sorted(Read(Path("one.jsonl"))));
+  EXPECT_NE(Read(Path("one.jsonl")).find("\"reasoning\":"), std::string::npos);
 }
 
 TEST_F(DistributedBatchProgramTest, OrderedOutputIsThatOfOneProcess) {
