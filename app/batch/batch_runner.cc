@@ -14,6 +14,7 @@
 #include "app/terminal/signals.h"
 #include "engine/config/errors.h"
 #include "engine/core/engine_monitor.h"
+#include "tokenizer/tokenizer.h"
 
 namespace vllm::app {
 namespace {
@@ -145,6 +146,11 @@ void BatchRunner::SubmitRows() {
     } catch (const EngineDeadError& error) {
       Fail(head, "engine_error", error.what());
       throw;
+    } catch (const tokenizer::EncodingStopped&) {
+      // A signal has arrived. The loop takes it, and lets the rows that run finish.
+      if (in_background_) throw;
+      Drop(head);
+      return;
     }
     running_.emplace(request_id, std::move(head));
   }
@@ -202,18 +208,22 @@ std::optional<double> BatchRunner::TotalRows() const {
 void BatchRunner::Stop() {
   at_end_ = true;
   end_ = std::chrono::steady_clock::now();
-  has_lost_rows_ = has_lost_rows_ || !running_.empty();
-  counts_.num_rows -= static_cast<int64_t>(running_.size());
   for (const auto& [request_id, head] : running_) {
     engine_.AbortRequest(request_id);
-    // In a text that no job can complete, the number of a line is that of its row.
-    if (formats_.output == BatchFormat::kText && output_.job() == nullptr) {
-      Put(head, JobEntry(), "");
-    } else {
-      output_.Skip(head.order);
-    }
+    Drop(head);
   }
   running_.clear();
+}
+
+void BatchRunner::Drop(const RecordHead& head) {
+  has_lost_rows_ = true;
+  --counts_.num_rows;
+  // In a text that no job can complete, the number of a line is that of its row.
+  if (formats_.output == BatchFormat::kText && output_.job() == nullptr) {
+    Put(head, JobEntry(), "");
+  } else {
+    output_.Skip(head.order);
+  }
 }
 
 void BatchRunner::BeginDrain(int signal_number) {

@@ -109,6 +109,8 @@ class BatchRunner {
   BatchProgress Progress() const;
   // Aborts the running rows and takes no more.
   void Stop();
+  // Gives up a row that has been taken: it has no record.
+  void Drop(const RecordHead& head);
   // Returns the number of rows of the whole input. If it is unknown, estimates it from the bytes read so far. Returns
   // nullopt if that is impossible, because the size of the input is unknown too or nothing has been read.
   std::optional<double> TotalRows() const;

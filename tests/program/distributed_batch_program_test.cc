@@ -18,6 +18,7 @@
 
 #include "tests/program/program.h"
 #include "tests/support/temp_directory.h"
+#include "tests/support/thinking_model.h"
 
 namespace vllm::app {
 namespace {
@@ -109,10 +110,10 @@ class DistributedBatchProgramTest : public testing::Test {
     }
     return -1;
   }
-  // Starts a job on two ranks, and kills a rank once the output has `num_bytes` bytes. Returns false if the job was
-  // done before.
+  // Starts a job on two ranks, and sends a signal to a rank once the output has `num_bytes` bytes. Returns false if the
+  // job was done before.
   bool RunAndKill(const std::vector<std::string>& launcher, int rank, size_t num_bytes, const std::string& input,
-                  const std::string& output, ProgramResult& result) {
+                  const std::string& output, ProgramResult& result, int signal_number = SIGKILL) {
     std::thread job([&] { result = Run(launcher, 2, {input, "-o", output, "--resume", "--max-num-seqs", "4"}); });
     std::error_code error;
     pid_t pid = -1;
@@ -121,7 +122,7 @@ class DistributedBatchProgramTest : public testing::Test {
       const auto size = fs::file_size(output, error);
       if (!error && size >= num_bytes) break;
     }
-    const bool killed = kill(pid, SIGKILL) == 0;
+    const bool killed = kill(pid, signal_number) == 0;
     job.join();
     return killed;
   }
@@ -165,6 +166,25 @@ TEST_F(DistributedBatchProgramTest, RowsAreThoseOfOneProcess) {
   }
 }
 
+// Rank 0 sends only whether a request has a format of thinking, and the schema of its answer.
+TEST_F(DistributedBatchProgramTest, ThoughtsAndSchemasAreThoseOfOneProcess) {
+  const std::string model = testing_support::AddThinkTags(CopyGuideModel(Path("model"), {}));
+  std::string rows;
+  for (int i = 0; i < 60; ++i) {
+    Json row = {{"messages", {{{"role", "user"}, {"content", "Question " + std::to_string(i)}}}}, {"max_tokens", 40}};
+    row["thinking_token_budget"] = i % 20;
+    if (i % 2 == 0) row["structured_outputs"] = {{"json", {{"enum", {"yes", "no", i}}}}};
+    rows += row.dump() + "\n";
+  }
+  const std::string input = directory_.Write("in.jsonl", rows);
+  const ProgramResult alone = RunProgram({"batch", "-m", model, input, "-o", Path("one.jsonl")});
+  ASSERT_EQ(alone.status, 0) << alone.err;
+  const ProgramResult result = Run(kOpenMpi, 3, {"-m", model, input, "-o", Path("out.jsonl")});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(Sorted(Read(Path("out.jsonl"))), Sorted(Read(Path("one.jsonl"))));
+  EXPECT_NE(Read(Path("one.jsonl")).find("\"reasoning\":"), std::string::npos);
+}
+
 TEST_F(DistributedBatchProgramTest, OrderedOutputIsThatOfOneProcess) {
   const std::string input = directory_.Write("in.jsonl", Rows(100));
   ASSERT_EQ(RunAlone({input, "-o", Path("one.jsonl"), "--ordered"}).status, 1);
@@ -184,6 +204,18 @@ TEST_F(DistributedBatchProgramTest, KilledRankLosesNothingAfterResume) { ExpectR
 TEST_F(DistributedBatchProgramTest, KilledRank0LosesNothingAfterResume) { ExpectResumable(kOpenMpi, 0); }
 
 TEST_F(DistributedBatchProgramTest, KilledRankOfMpichLosesNothingAfterResume) { ExpectResumable(kMpich, 1); }
+
+TEST_F(DistributedBatchProgramTest, SignalToRank0LetsTheJobBeResumed) {
+  const std::string input = directory_.Write("in.jsonl", Rows(3000));
+  ProgramResult result;
+  ASSERT_TRUE(RunAndKill(kMpich, 0, 20'000, input, Path("out.jsonl"), result, SIGTERM));
+  EXPECT_NE(result.err.find("--resume continues the job"), std::string::npos) << result.err;
+  // Other ranks leave signals to rank 0.
+  ASSERT_EQ(RunAlone({input, "-o", Path("whole.jsonl")}).status, 1);
+  ASSERT_TRUE(RunAndKill(kMpich, 1, 400'000, input, Path("out.jsonl"), result, SIGTERM));
+  EXPECT_EQ(result.status, 1) << result.err;
+  EXPECT_EQ(Sorted(Read(Path("out.jsonl"))), Sorted(Read(Path("whole.jsonl"))));
+}
 
 TEST_F(DistributedBatchProgramTest, JobContinuesWithoutADeadRankIfTheLauncherAllowsIt) {
   const std::string input = directory_.Write("in.jsonl", Rows(300));
