@@ -15,9 +15,9 @@
 #include "app/batch/batch_input.h"
 #include "app/batch/batch_runner.h"
 #include "app/batch/input/record_reader.h"
+#include "app/installed/find_model.h"
 #include "app/live/live_source.h"
 #include "app/model/model_files.h"
-#include "app/installed/find_model.h"
 #include "engine/distributed/coordinator.h"
 #include "tests/engine/fake_executor.h"
 

@@ -20,11 +20,11 @@ namespace vllm {
 struct CacheConfig {
   int64_t block_size = 16;  // tokens per KV block; a multiple of 16
   bool enable_prefix_caching = true;
-  std::optional<kernels::KVDType> cache_dtype;   // none: DefaultKVDType
-  std::optional<int64_t> num_blocks_override;    // --num-kv-blocks, without the null block
+  std::optional<kernels::KVDType> cache_dtype;  // none: DefaultKVDType
+  std::optional<int64_t> num_blocks_override;   // --num-kv-blocks, without the null block
   // --kv-cache-memory, the total of all ranks, engines and processes on this machine
   std::optional<int64_t> kv_cache_memory_bytes;
-  int64_t num_blocks = 0;                        // usable blocks, without the null block; set at start-up
+  int64_t num_blocks = 0;  // usable blocks, without the null block; set at start-up
   // The sliding window of each KV-cache group in tokens; 0: full attention. Set at start-up from the model.
   std::vector<int64_t> group_windows{0};
 };

@@ -1,5 +1,5 @@
-// Fuzzes the decoders of the messages between ranks. A message that is accepted must be encoded again to the same bytes,
-// unless it contains times, which are relative to the present.
+// Fuzzes the decoders of the messages between ranks. A message that is accepted must be encoded again to the same
+// bytes, unless it contains times, which are relative to the present.
 #include <string>
 
 #include "engine/distributed/wire.h"
