@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <system_error>
 
 #include "tokenizer/formats/regular_file.h"
 
@@ -14,6 +15,16 @@ constexpr int kMaxDepth = 8;
 constexpr size_t kMaxFiles = 10000;
 
 }  // namespace
+
+bool IsDirectory(const std::filesystem::path& path) {
+  std::error_code error;
+  return std::filesystem::is_directory(path, error);
+}
+
+bool IsFile(const std::filesystem::path& path) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(path, error);
+}
 
 std::vector<DirectoryFile> FilesBelow(const std::string& directory) {
   struct Level {

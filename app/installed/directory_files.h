@@ -1,11 +1,16 @@
-// Lists the files of a model's directory. Reads directories, not files; any thread.
+// Looks at the files of a model's directory. Reads directories, not files; any thread.
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 namespace vllm::app {
+
+// Follow links, and return false if the path cannot be examined.
+bool IsDirectory(const std::filesystem::path& path);
+bool IsFile(const std::filesystem::path& path);
 
 struct DirectoryFile {
   std::string path;         // relative to the directory, with '/'

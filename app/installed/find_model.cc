@@ -30,16 +30,6 @@ namespace fs = std::filesystem;
 constexpr char kModelHint[] =
     "vllmcli models lists the installed models; -m also takes a .gguf file or a Hugging Face model directory";
 
-bool IsDirectory(const fs::path& path) {
-  std::error_code error;
-  return fs::is_directory(path, error);
-}
-
-bool IsFile(const fs::path& path) {
-  std::error_code error;
-  return fs::is_regular_file(path, error);
-}
-
 // Returns the GGUF models in a directory, sorted by name. A split model is listed as its first part, also if another
 // part is all there is. Vision encoders (mmproj files) are omitted.
 std::vector<fs::path> GgufModelsIn(const fs::path& directory) {

@@ -28,16 +28,6 @@ using tokenizer::NamesInDirectory;
 
 constexpr char kIncomplete[] = "incomplete";
 
-bool IsDirectory(const fs::path& path) {
-  std::error_code error;
-  return fs::is_directory(path, error);
-}
-
-bool IsFile(const fs::path& path) {
-  std::error_code error;
-  return fs::is_regular_file(path, error);
-}
-
 bool PartsExist(const std::string& gguf_file) {
   const std::vector<std::string> parts = GgufFile::PartsOf(gguf_file);
   return std::all_of(parts.begin(), parts.end(), IsFile);

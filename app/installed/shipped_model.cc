@@ -3,17 +3,13 @@
 #include <filesystem>
 #include <system_error>
 
+#include "app/installed/directory_files.h"
 #include "engine/config/errors.h"
 
 namespace vllm::app {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool IsFile(const fs::path& path) {
-  std::error_code error;
-  return fs::is_regular_file(path, error);
-}
 
 std::optional<fs::path> FindDirectory() {
   std::error_code error;

@@ -122,8 +122,8 @@ TEST_F(FindModelTest, APathHidesAnAliasAndAnAliasHidesARepository) {
   SetModelAlias("gpt2", "me/tiny-GGUF:Q8_0");
   EXPECT_EQ(FileOf("gpt2"), "tiny-Q8_0.gguf");
   const fs::path before = fs::current_path();
-  WriteFile(root() + "/work/gpt2/config.json", "{}");
-  fs::current_path(root() + "/work");
+  WriteFile(root() + "/project/gpt2/config.json", "{}");
+  fs::current_path(root() + "/project");
   EXPECT_EQ(FindModel("gpt2").origin, "directory");
   fs::current_path(before);
 }

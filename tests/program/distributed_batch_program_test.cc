@@ -166,7 +166,7 @@ TEST_F(DistributedBatchProgramTest, RowsAreThoseOfOneProcess) {
   }
 }
 
-// Rank 0 sends only whether a request has a format of thinking, and the schema of its answer.
+// The other ranks compile the schema again, and use the thinking markers of their own model.
 TEST_F(DistributedBatchProgramTest, ThoughtsAndSchemasAreThoseOfOneProcess) {
   const std::string model = testing_support::AddThinkTags(CopyGuideModel(Path("model"), {}));
   std::string rows;

@@ -14,7 +14,7 @@ struct HubSubject {
   std::string revision;      // empty: main
   std::string path;          // the file; empty: the repository itself
   bool has_token = false;    // a token was sent
-  std::string token_source;  // where a token is, or would be read from
+  std::string token_source;  // the variable or file of the token, or the file in which to put one
 };
 
 // Throws the error for a response whose status is neither a success nor a redirect: ModelError if the model does not
