@@ -14,7 +14,6 @@
 #include "app/batch/job/job_identity.h"
 #include "app/model/model_files.h"
 #include "app/output/size_text.h"
-#include "app/terminal/progress_line.h"
 #include "app/terminal/signals.h"
 #include "engine/config/errors.h"
 
@@ -128,14 +127,7 @@ BatchTarget CheckTarget(Settings& settings, const BatchInput& input, const RowDe
 
 void KeepContext(BatchTarget& target, LLMEngine& engine) {
   target.header["max_model_len"] = engine.max_model_len();
-  if (!target.max_model_len) return;
-  if (engine.max_model_len() < *target.max_model_len) {
-    throw ConfigError("batch output " + target.path + ": cannot be resumed: the context was " +
-                          GroupedText(*target.max_model_len) + " tokens and is now " +
-                          GroupedText(engine.max_model_len()),
-                      "the KV cache has less memory than when the job began; --kv-cache-memory sets its size");
-  }
-  engine.LimitMaxModelLen(*target.max_model_len);
+  if (target.max_model_len) engine.SetMaxModelLen(*target.max_model_len);
 }
 
 BatchOutput OpenOutput(const BatchTarget& target, bool ordered) {

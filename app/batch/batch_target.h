@@ -31,9 +31,9 @@ struct BatchTarget {
 // and ResourceError. Fixes the time that chat templates see to that of the job's first start.
 BatchTarget CheckTarget(Settings& settings, const BatchInput& input, const RowDefaults& defaults);
 
-// Records the context of the engine in the header of a new job. If the run continues a job, limits the engine's context
-// to that of the job's first start, which may have had less memory for the KV cache: the context decides where long
-// answers end and which prompts are rejected. Throws ConfigError if the engine's context is smaller.
+// Records the context of the engine in the header of a new job. If the run continues a job, sets the engine's context
+// to that of the job's first start, which may have had more or less memory for the KV cache: the context decides where
+// long answers end and which prompts are rejected.
 void KeepContext(BatchTarget& target, LLMEngine& engine);
 
 // Opens the output and the errors file. Throws as BatchJob and BatchOutput do.

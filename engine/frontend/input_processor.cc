@@ -25,6 +25,7 @@ InputProcessor::InputProcessor(const VllmConfig& config, int64_t max_model_len, 
                                int64_t max_output_memory)
     : vocab_size_(config.model.vocab_size),
       max_model_len_(max_model_len),
+      max_kv_tokens_(max_model_len),
       max_logprobs_(config.max_logprobs),
       max_output_memory_(max_output_memory),
       seed_(config.seed),
@@ -122,6 +123,11 @@ void InputProcessor::FitLengths(int64_t num_prompt_tokens, SamplingParams& param
   const int64_t remaining = max_model_len_ - num_prompt_tokens;
   params.max_tokens = std::min(params.max_tokens.value_or(remaining), remaining);
   params.min_tokens = std::min(params.min_tokens, *params.max_tokens);
+  if (const int64_t num_tokens = num_prompt_tokens + *params.max_tokens; num_tokens > max_kv_tokens_) {
+    throw ResourceError("a request may need " + std::to_string(num_tokens) +
+                        " tokens of context, and the KV cache holds " + std::to_string(max_kv_tokens_) +
+                        "; --kv-cache-memory sets its size");
+  }
 }
 
 void InputProcessor::SetGrammar(ProcessedInput& input) const {

@@ -47,10 +47,11 @@ class InputProcessor {
   // Sets the format of the model's thinking, or null. Requests with a thinking_token_budget are rejected without one.
   void SetReasoningFormat(std::shared_ptr<const ReasoningFormat> format) { reasoning_format_ = std::move(format); }
 
+  // See LLMEngine::SetMaxModelLen.
   void SetMaxModelLen(int64_t max_model_len) { max_model_len_ = max_model_len; }
 
   // Returns the validated request. `prior_output_token_ids` as in RequestOptions. Throws a RequestError that names
-  // the field, or EncodingStopped from the tokenizer.
+  // the field, EncodingStopped from the tokenizer, or ResourceError as LLMEngine::SetMaxModelLen says.
   ProcessedInput Process(std::string_view request_id, const Prompt& prompt, const SamplingParams& params,
                          std::span<const int32_t> prior_output_token_ids = {}) const;
 
@@ -74,6 +75,7 @@ class InputProcessor {
 
   int64_t vocab_size_;
   int64_t max_model_len_;
+  const int64_t max_kv_tokens_;  // that one request may have in the KV cache
   int64_t max_logprobs_;
   int64_t max_output_memory_;
   uint64_t seed_;

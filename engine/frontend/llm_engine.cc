@@ -163,9 +163,9 @@ PromptProgress LLMEngine::prompt_progress() const {
 const FrontendMetrics& LLMEngine::metrics() const { return impl_->output_processor.metrics(); }
 const VllmConfig& LLMEngine::config() const { return impl_->config; }
 int64_t LLMEngine::max_model_len() const { return impl_->config.model.max_model_len; }
-void LLMEngine::LimitMaxModelLen(int64_t max_model_len) {
-  impl_->config.model.max_model_len = std::min(impl_->config.model.max_model_len, max_model_len);
-  impl_->input_processor.SetMaxModelLen(impl_->config.model.max_model_len);
+void LLMEngine::SetMaxModelLen(int64_t max_model_len) {
+  impl_->config.model.max_model_len = max_model_len;
+  impl_->input_processor.SetMaxModelLen(max_model_len);
 }
 std::string LLMEngine::TakeWarning() { return impl_->client->TakeWarning(); }
 const tokenizer::Tokenizer* LLMEngine::tokenizer() const { return impl_->tokenizer.get(); }

@@ -75,9 +75,10 @@ class LLMEngine {
   const VllmConfig& config() const;
   // Returns the largest number of tokens that a request may have, prompt and output together.
   int64_t max_model_len() const;
-  // Lowers max_model_len() for later requests, so that they end where they would with a smaller KV cache. A larger
-  // value has no effect. REQUIRES: max_model_len >= 1.
-  void LimitMaxModelLen(int64_t max_model_len);
+  // Changes max_model_len() for later requests, so that they end where they would with a KV cache of another size. If
+  // it is larger than the engine's own, AddRequest throws ResourceError for a request that could need more tokens than
+  // the KV cache has. REQUIRES: max_model_len >= 1.
+  void SetMaxModelLen(int64_t max_model_len);
   // Returns a warning for the user, for example that the trace cannot be written, or an empty string. Returns each
   // warning once.
   std::string TakeWarning();

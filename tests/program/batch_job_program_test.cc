@@ -261,10 +261,25 @@ TEST_F(BatchJobProgramTest, AJobKeepsTheContextOfItsFirstStart) {
 
   ASSERT_EQ(run({"--num-kv-blocks", "6", "--limit", "1", "--overwrite"}).status, 0);
   const ProgramResult smaller = run({"--num-kv-blocks", "4", "--resume"});
-  EXPECT_EQ(smaller.status, 2);
-  EXPECT_NE(smaller.err.find("cannot be resumed: the context was 96 tokens and is now 64"), std::string::npos)
+  EXPECT_EQ(smaller.status, 4);
+  EXPECT_NE(smaller.err.find("a request may need 96 tokens of context, and the KV cache holds 64"), std::string::npos)
       << smaller.err;
   EXPECT_EQ(run({"--resume"}).status, 1);
+  EXPECT_EQ(Sorted(Read(Path("out.jsonl"))), Sorted(expected));
+}
+
+TEST_F(BatchJobProgramTest, RowsThatFitRunWithASmallerContextToo) {
+  const std::string input = Write("in.txt", "Once\nOne day\nThe cat\n");
+  const std::vector<std::string> words = {input, "-o", Path("out.jsonl"), "--no-apply-chat-template", "-n", "9"};
+  const auto run = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), more.begin(), more.end());
+    return Batch(all);
+  };
+  ASSERT_EQ(run({}).status, 0);
+  const std::string expected = Read(Path("out.jsonl"));
+  ASSERT_EQ(run({"--limit", "1", "--overwrite"}).status, 0);
+  EXPECT_EQ(run({"--resume", "--block-size", "16", "--num-kv-blocks", "4"}).status, 0);
   EXPECT_EQ(Sorted(Read(Path("out.jsonl"))), Sorted(expected));
 }
 
