@@ -4,6 +4,7 @@
 #pragma once
 
 #include <deque>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -21,6 +22,8 @@ class LocalHub {
   explicit LocalHub(int size, bool reports_deaths = true) : size_(size), reports_deaths_(reports_deaths) {
     queues_.resize(static_cast<size_t>(size * size));
     told_.resize(static_cast<size_t>(size));
+    num_sent_.resize(static_cast<size_t>(size));
+    limits_.resize(static_cast<size_t>(size), std::numeric_limits<int>::max());
   }
 
   int size() const { return size_; }
@@ -28,10 +31,10 @@ class LocalHub {
     const std::lock_guard lock(mutex_);
     dead_.insert(rank);
   }
-  // Kills `rank` when it has sent this many packets.
+  // Kills `rank` when it has sent this many packets, those before the call included.
   void KillAfter(int rank, int num_packets) {
     const std::lock_guard lock(mutex_);
-    limits_.emplace_back(rank, num_packets);
+    limits_[static_cast<size_t>(rank)] = num_packets;
   }
 
  private:
@@ -45,7 +48,8 @@ class LocalHub {
   std::vector<std::deque<std::string>> queues_;  // [from, to]
   std::set<int> dead_;
   std::vector<std::set<int>> told_;  // [rank] the deaths that it knows
-  std::vector<std::pair<int, int>> limits_;
+  std::vector<int> num_sent_;        // [rank] packets
+  std::vector<int> limits_;          // [rank] of num_sent_
 };
 
 class LocalLink final : public PacketLink {
@@ -58,12 +62,12 @@ class LocalLink final : public PacketLink {
   void Send(int to, std::string_view packet) override {
     const std::lock_guard lock(hub_.mutex_);
     if (hub_.dead_.contains(rank_)) return;
-    for (auto& [rank, num_left] : hub_.limits_) {
-      if (rank == rank_ && num_left-- <= 0) {
-        hub_.dead_.insert(rank_);
-        return;
-      }
+    const auto index = static_cast<size_t>(rank_);
+    if (hub_.num_sent_[index] >= hub_.limits_[index]) {
+      hub_.dead_.insert(rank_);
+      return;
     }
+    ++hub_.num_sent_[index];
     if (!hub_.dead_.contains(to)) hub_.Queue(rank_, to).emplace_back(packet);
     sent_.push_back(to);
   }
