@@ -166,7 +166,7 @@ TEST_F(DistributedBatchProgramTest, RowsAreThoseOfOneProcess) {
   }
 }
 
-// The other ranks compile the schema again, and use the thinking markers of their own model.
+// The other ranks compile the schema again, and use their own model's thinking markers.
 TEST_F(DistributedBatchProgramTest, ThoughtsAndSchemasAreThoseOfOneProcess) {
   const std::string model = testing_support::AddThinkTags(CopyGuideModel(Path("model"), {}));
   std::string rows;
