@@ -21,7 +21,7 @@ std::shared_ptr<const CompiledGrammar> GrammarCompiler::Compile(const Structured
     return it->second;
   }
   if (tokenizer_ == nullptr) throw RequestError("structured_outputs: needs a tokenizer (none is loaded)");
-  Grammar grammar = CompileJsonSchema(params.json);
+  ByteGrammar grammar = CompileJsonSchema(params.json);
   if (trie_ == nullptr) {
     std::optional<std::vector<std::string>> bytes = tokenizer::TokenBytes(*tokenizer_);
     if (!bytes) {

@@ -27,7 +27,7 @@ class GrammarCompiler {
       : tokenizer_(tokenizer), vocab_size_(vocab_size) {}
 
   // Throws RequestError if the schema is rejected (see CompileJsonSchema), if the start of its texts exceeds a limit of
-  // GrammarAutomaton, if there is no tokenizer, or if its tokens do not stand for bytes.
+  // ByteGrammarAutomaton, if there is no tokenizer, or if its tokens do not stand for bytes.
   std::shared_ptr<const CompiledGrammar> Compile(const StructuredOutputsParams& params);
 
  private:

@@ -84,7 +84,7 @@ std::string QuoteJson(std::string_view text) {
   return out + "\"";
 }
 
-void JsonGrammar::AddPlainCharacters(GrammarState from, std::u32string_view except, GrammarState to) {
+void JsonGrammar::AddPlainCharacters(ByteGrammarState from, std::u32string_view except, ByteGrammarState to) {
   std::u32string excluded(except);
   excluded += U"\"\\";
   std::sort(excluded.begin(), excluded.end());
@@ -96,8 +96,8 @@ void JsonGrammar::AddPlainCharacters(GrammarState from, std::u32string_view exce
   if (low <= kMaxCodePoint) builder_.AddCodePoints(from, low, kMaxCodePoint, to);
 }
 
-void JsonGrammar::AddEscape(GrammarState from, GrammarState to) {
-  const auto add_hex = [this](GrammarState at, std::string_view ranges, GrammarState next) {
+void JsonGrammar::AddEscape(ByteGrammarState from, ByteGrammarState to) {
+  const auto add_hex = [this](ByteGrammarState at, std::string_view ranges, ByteGrammarState next) {
     for (size_t i = 0; i + 1 < ranges.size(); i += 2) {
       builder_.AddBytes(at, static_cast<uint8_t>(ranges[i]), static_cast<uint8_t>(ranges[i + 1]), next);
     }
@@ -105,50 +105,50 @@ void JsonGrammar::AddEscape(GrammarState from, GrammarState to) {
   constexpr std::string_view kAnyHex = "09afAF";
   for (const char c : kSimpleEscapes) builder_.AddBytes(from, static_cast<uint8_t>(c), static_cast<uint8_t>(c), to);
   builder_.AddBytes(from, '/', '/', to);
-  const GrammarState first = builder_.AddLiteral(from, "u");
+  const ByteGrammarState first = builder_.AddLiteral(from, "u");
   // The last three digits after a first one that is not D, and the last two after D and a digit below 8.
-  const GrammarState three = builder_.AddState();
-  const GrammarState two = builder_.AddState();
-  const GrammarState one = builder_.AddState();
+  const ByteGrammarState three = builder_.AddState();
+  const ByteGrammarState two = builder_.AddState();
+  const ByteGrammarState one = builder_.AddState();
   add_hex(first, "09acAC", three);
   add_hex(first, "efEF", three);
   add_hex(three, kAnyHex, two);
   add_hex(two, kAnyHex, one);
   add_hex(one, kAnyHex, to);
-  const GrammarState after_d = builder_.AddState();
+  const ByteGrammarState after_d = builder_.AddState();
   add_hex(first, "ddDD", after_d);
   add_hex(after_d, "07", two);
   // A high surrogate, D800..DBFF, and the low one, DC00..DFFF.
-  const GrammarState high_two = builder_.AddState();
-  const GrammarState high_one = builder_.AddState();
-  const GrammarState high_end = builder_.AddState();
+  const ByteGrammarState high_two = builder_.AddState();
+  const ByteGrammarState high_one = builder_.AddState();
+  const ByteGrammarState high_end = builder_.AddState();
   add_hex(after_d, "89abAB", high_two);
   add_hex(high_two, kAnyHex, high_one);
   add_hex(high_one, kAnyHex, high_end);
-  const GrammarState low_first = builder_.AddLiteral(high_end, "\\u");
-  const GrammarState low_second = builder_.AddState();
+  const ByteGrammarState low_first = builder_.AddLiteral(high_end, "\\u");
+  const ByteGrammarState low_second = builder_.AddState();
   add_hex(low_first, "ddDD", low_second);
   add_hex(low_second, "cfCF", two);
 }
 
-GrammarRule JsonGrammar::Character() {
+ByteGrammarRule JsonGrammar::Character() {
   if (!character_) {
     character_ = builder_.AddRule();
-    const GrammarState start = builder_.StartOf(*character_);
-    const GrammarState end = builder_.EndOf(*character_);
+    const ByteGrammarState start = builder_.StartOf(*character_);
+    const ByteGrammarState end = builder_.EndOf(*character_);
     AddPlainCharacters(start, U"", end);
     AddEscape(builder_.AddLiteral(start, "\\"), end);
   }
   return *character_;
 }
 
-void JsonGrammar::AddStringRest(GrammarState from, GrammarState to) {
+void JsonGrammar::AddStringRest(ByteGrammarState from, ByteGrammarState to) {
   AddPlainCharacters(from, U"", from);
   AddEscape(builder_.AddLiteral(from, "\\"), from);
   builder_.AddBytes(from, '"', '"', to);
 }
 
-GrammarRule JsonGrammar::String() {
+ByteGrammarRule JsonGrammar::String() {
   if (!string_) {
     string_ = builder_.AddRule();
     AddStringRest(builder_.AddLiteral(builder_.StartOf(*string_), "\""), builder_.EndOf(*string_));
@@ -156,28 +156,29 @@ GrammarRule JsonGrammar::String() {
   return *string_;
 }
 
-void JsonGrammar::AddString(GrammarState from, int64_t min_length, std::optional<int64_t> max_length, GrammarState to) {
-  GrammarState at = builder_.AddLiteral(from, "\"");
+void JsonGrammar::AddString(ByteGrammarState from, int64_t min_length, std::optional<int64_t> max_length,
+                            ByteGrammarState to) {
+  ByteGrammarState at = builder_.AddLiteral(from, "\"");
   if (!max_length && min_length == 0) return AddStringRest(at, to);
   const int64_t chain = max_length.value_or(min_length);
   for (int64_t length = 0; length <= chain; ++length) {
     if (max_length && length >= min_length) builder_.AddBytes(at, '"', '"', to);
     if (length == chain) break;
-    const GrammarState next = builder_.AddState();
+    const ByteGrammarState next = builder_.AddState();
     builder_.AddCall(at, Character(), next);
     at = next;
   }
   if (!max_length) AddStringRest(at, to);
 }
 
-GrammarRule JsonGrammar::Integer() {
+ByteGrammarRule JsonGrammar::Integer() {
   if (!integer_) {
     integer_ = builder_.AddRule();
-    const GrammarState start = builder_.StartOf(*integer_);
-    const GrammarState end = builder_.EndOf(*integer_);
-    const GrammarState digits = builder_.AddState();
-    const GrammarState sign = builder_.AddLiteral(start, "-");
-    for (const GrammarState from : {start, sign}) {
+    const ByteGrammarState start = builder_.StartOf(*integer_);
+    const ByteGrammarState end = builder_.EndOf(*integer_);
+    const ByteGrammarState digits = builder_.AddState();
+    const ByteGrammarState sign = builder_.AddLiteral(start, "-");
+    for (const ByteGrammarState from : {start, sign}) {
       builder_.AddBytes(from, '0', '0', end);
       builder_.AddBytes(from, '1', '9', digits);
     }
@@ -187,21 +188,21 @@ GrammarRule JsonGrammar::Integer() {
   return *integer_;
 }
 
-GrammarRule JsonGrammar::Number() {
+ByteGrammarRule JsonGrammar::Number() {
   if (!number_) {
     number_ = builder_.AddRule();
-    const GrammarState end = builder_.EndOf(*number_);
-    const GrammarState whole = builder_.AddState();
+    const ByteGrammarState end = builder_.EndOf(*number_);
+    const ByteGrammarState whole = builder_.AddState();
     builder_.AddCall(builder_.StartOf(*number_), Integer(), whole);
     builder_.AddEmpty(whole, end);
-    const GrammarState fraction = builder_.AddState();
+    const ByteGrammarState fraction = builder_.AddState();
     builder_.AddBytes(builder_.AddLiteral(whole, "."), '0', '9', fraction);
     builder_.AddBytes(fraction, '0', '9', fraction);
     builder_.AddEmpty(fraction, end);
-    const GrammarState sign = builder_.AddState();
-    const GrammarState digits = builder_.AddState();
-    const GrammarState exponent = builder_.AddState();
-    for (const GrammarState from : {whole, fraction}) {
+    const ByteGrammarState sign = builder_.AddState();
+    const ByteGrammarState digits = builder_.AddState();
+    const ByteGrammarState exponent = builder_.AddState();
+    for (const ByteGrammarState from : {whole, fraction}) {
       for (const char e : {'e', 'E'}) builder_.AddBytes(from, static_cast<uint8_t>(e), static_cast<uint8_t>(e), sign);
     }
     builder_.AddBytes(sign, '+', '+', digits);
@@ -214,47 +215,47 @@ GrammarRule JsonGrammar::Number() {
   return *number_;
 }
 
-GrammarRule JsonGrammar::Value() {
+ByteGrammarRule JsonGrammar::Value() {
   if (!value_) {
     value_ = builder_.AddRule();
-    const GrammarState start = builder_.StartOf(*value_);
-    const GrammarState end = builder_.EndOf(*value_);
+    const ByteGrammarState start = builder_.StartOf(*value_);
+    const ByteGrammarState end = builder_.EndOf(*value_);
     for (const std::string_view word : {"null", "true", "false"}) {
       builder_.AddEmpty(builder_.AddLiteral(start, word), end);
     }
     builder_.AddCall(start, Number(), end);
     builder_.AddCall(start, String(), end);
-    const GrammarState array = builder_.AddLiteral(start, "[");
-    const GrammarState after_element = builder_.AddState();
+    const ByteGrammarState array = builder_.AddLiteral(start, "[");
+    const ByteGrammarState after_element = builder_.AddState();
     builder_.AddCall(array, *value_, after_element);
     builder_.AddCall(builder_.AddLiteral(after_element, ","), *value_, after_element);
-    for (const GrammarState from : {array, after_element}) builder_.AddBytes(from, ']', ']', end);
-    const GrammarState object = builder_.AddLiteral(start, "{");
-    const GrammarState after_member = builder_.AddState();
+    for (const ByteGrammarState from : {array, after_element}) builder_.AddBytes(from, ']', ']', end);
+    const ByteGrammarState object = builder_.AddLiteral(start, "{");
+    const ByteGrammarState after_member = builder_.AddState();
     AddMember(object, {}, *value_, after_member);
     AddMember(builder_.AddLiteral(after_member, ","), {}, *value_, after_member);
-    for (const GrammarState from : {object, after_member}) builder_.AddBytes(from, '}', '}', end);
+    for (const ByteGrammarState from : {object, after_member}) builder_.AddBytes(from, '}', '}', end);
   }
   return *value_;
 }
 
-void JsonGrammar::AddMember(GrammarState from, std::span<const std::string> other_than, GrammarRule rule,
-                            GrammarState to) {
-  const GrammarState key_end = builder_.AddState();
+void JsonGrammar::AddMember(ByteGrammarState from, std::span<const std::string> other_than, ByteGrammarRule rule,
+                            ByteGrammarState to) {
+  const ByteGrammarState key_end = builder_.AddState();
   builder_.AddCall(builder_.AddLiteral(key_end, ":"), rule, to);
   if (other_than.empty()) {
     builder_.AddCall(from, String(), key_end);
     return;
   }
-  const GrammarState free = builder_.AddState();  // the key differs from all others
+  const ByteGrammarState free = builder_.AddState();  // the key differs from all others
   AddStringRest(free, key_end);
   const std::vector<KeyNode> trie = MakeKeyTrie(other_than);
-  std::vector<GrammarState> states(trie.size());
+  std::vector<ByteGrammarState> states(trie.size());
   states[0] = builder_.AddLiteral(from, "\"");
   // A node comes after its parent.
   for (size_t i = 0; i < trie.size(); ++i) {
     const KeyNode& node = trie[i];
-    const GrammarState escape = builder_.AddLiteral(states[i], "\\");
+    const ByteGrammarState escape = builder_.AddLiteral(states[i], "\\");
     std::u32string plain;
     for (const auto& [spelling, child] : node.children) {
       if (spelling[0] == '\\') {

@@ -85,15 +85,15 @@ class Compiler {
  public:
   explicit Compiler(const Json& root) : root_(root), json_(builder_) {}
 
-  Grammar Compile() {
+  ByteGrammar Compile() {
     RuleOf(root_, "");
     while (!pending_.empty()) {
       const Pending next = std::move(pending_.back());
       pending_.pop_back();
       AddSchema(*next.schema, next.pointer, builder_.StartOf(next.rule), builder_.EndOf(next.rule));
     }
-    Grammar grammar = builder_.Finish();
-    if (grammar.HeightOf(grammar.start()) > Grammar::kMaxDepth) Fail("", "allows no value");
+    ByteGrammar grammar = builder_.Finish();
+    if (grammar.HeightOf(grammar.start()) > ByteGrammar::kMaxDepth) Fail("", "allows no value");
     return grammar;
   }
 
@@ -101,11 +101,11 @@ class Compiler {
   struct Pending {
     const Json* schema;
     std::string pointer;
-    GrammarRule rule;
+    ByteGrammarRule rule;
   };
 
   // Returns the rule of a subschema, whose edges are added later.
-  GrammarRule RuleOf(const Json& schema, const std::string& pointer) {
+  ByteGrammarRule RuleOf(const Json& schema, const std::string& pointer) {
     const auto [it, inserted] = rules_.try_emplace(&schema, 0);
     if (inserted) {
       if (rules_.size() > kMaxSubschemas) {
@@ -117,7 +117,7 @@ class Compiler {
     return it->second;
   }
 
-  void AddSchema(const Json& schema, const std::string& pointer, GrammarState start, GrammarState end) {
+  void AddSchema(const Json& schema, const std::string& pointer, ByteGrammarState start, ByteGrammarState end) {
     if (schema.is_boolean()) {
       if (schema.get<bool>()) builder_.AddCall(start, json_.Value(), end);
       return;
@@ -158,7 +158,7 @@ class Compiler {
     }
   }
 
-  void AddRef(const Json& schema, const std::string& pointer, GrammarState start, GrammarState end) {
+  void AddRef(const Json& schema, const std::string& pointer, ByteGrammarState start, ByteGrammarState end) {
     static constexpr std::string_view kAllowed[] = {"$ref"};
     CheckAlone(schema, pointer, kAllowed);
     const Json& value = schema["$ref"];
@@ -225,7 +225,7 @@ class Compiler {
     return key;
   }
 
-  void AddAnyOf(const Json& schema, const std::string& pointer, GrammarState start, GrammarState end) {
+  void AddAnyOf(const Json& schema, const std::string& pointer, ByteGrammarState start, ByteGrammarState end) {
     static constexpr std::string_view kAllowed[] = {"anyOf"};
     CheckAlone(schema, pointer, kAllowed);
     const Json& options = schema["anyOf"];
@@ -234,7 +234,7 @@ class Compiler {
     for (size_t i = 0; i < options.size(); ++i) builder_.AddCall(start, RuleOf(options[i], Child(where, i)), end);
   }
 
-  void AddValues(const Json& schema, const std::string& pointer, GrammarState start, GrammarState end) {
+  void AddValues(const Json& schema, const std::string& pointer, ByteGrammarState start, ByteGrammarState end) {
     const bool is_enum = schema.contains("enum");
     const std::string_view allowed[] = {is_enum ? "enum" : "const", "type"};
     CheckAlone(schema, pointer, allowed);
@@ -247,7 +247,8 @@ class Compiler {
   }
 
   // Adds one value of enum or const, unless its type is not in `types`.
-  void AddValue(const Json& value, const std::string& pointer, TypeSet types, GrammarState start, GrammarState end) {
+  void AddValue(const Json& value, const std::string& pointer, TypeSet types, ByteGrammarState start,
+                ByteGrammarState end) {
     TypeSet type = 0;
     std::optional<std::string> integer;  // the spelling of a whole number
     if (value.is_number()) {
@@ -304,7 +305,7 @@ class Compiler {
     return count;
   }
 
-  void AddString(const Json& schema, const std::string& pointer, GrammarState start, GrammarState end) {
+  void AddString(const Json& schema, const std::string& pointer, ByteGrammarState start, ByteGrammarState end) {
     const int64_t min_length = Count(schema, "minLength", pointer).value_or(0);
     const std::optional<int64_t> max_length = Count(schema, "maxLength", pointer);
     if (max_length && *max_length < min_length) return;
@@ -312,7 +313,7 @@ class Compiler {
     json_.AddString(start, min_length, max_length, end);
   }
 
-  void AddArray(const Json& schema, const std::string& pointer, GrammarState start, GrammarState end) {
+  void AddArray(const Json& schema, const std::string& pointer, ByteGrammarState start, ByteGrammarState end) {
     const int64_t min_items = Count(schema, "minItems", pointer).value_or(0);
     const std::optional<int64_t> max_items = Count(schema, "maxItems", pointer);
     if (max_items && *max_items < min_items) return;
@@ -322,22 +323,22 @@ class Compiler {
     if (!prefix.is_array()) Fail(Child(pointer, "prefixItems"), "must be a list of schemas");
     const auto num_prefix = static_cast<int64_t>(prefix.size());
     const auto items = schema.find("items");
-    const GrammarRule rest = items == schema.end() ? json_.Value() : RuleOf(*items, Child(pointer, "items"));
+    const ByteGrammarRule rest = items == schema.end() ? json_.Value() : RuleOf(*items, Child(pointer, "items"));
     const int64_t chain = max_items ? *max_items : std::max(num_prefix, min_items);
-    GrammarState at = builder_.AddLiteral(start, "[");
+    ByteGrammarState at = builder_.AddLiteral(start, "[");
     for (int64_t count = 0; count <= chain; ++count) {
       if (count >= min_items) builder_.AddBytes(at, ']', ']', end);
       if (count == chain) break;
       const auto index = static_cast<size_t>(count);
-      const GrammarRule rule =
+      const ByteGrammarRule rule =
           count < num_prefix ? RuleOf(prefix[index], Child(Child(pointer, "prefixItems"), index)) : rest;
-      const GrammarState next = builder_.AddState();
+      const ByteGrammarState next = builder_.AddState();
       builder_.AddCall(count == 0 ? at : builder_.AddLiteral(at, ","), rule, next);
       at = next;
     }
     if (max_items) return;
     // `at` follows `chain` elements. Any number of further ones may follow.
-    const GrammarState loop = builder_.AddState();
+    const ByteGrammarState loop = builder_.AddState();
     builder_.AddCall(chain == 0 ? at : builder_.AddLiteral(at, ","), rest, loop);
     builder_.AddCall(builder_.AddLiteral(loop, ","), rest, loop);
     builder_.AddBytes(loop, ']', ']', end);
@@ -345,11 +346,11 @@ class Compiler {
 
   struct Property {
     std::string name;
-    GrammarRule rule;
+    ByteGrammarRule rule;
     bool is_required;
   };
 
-  std::vector<Property> PropertiesOf(const Json& schema, const std::string& pointer, GrammarRule additional) {
+  std::vector<Property> PropertiesOf(const Json& schema, const std::string& pointer, ByteGrammarRule additional) {
     std::vector<Property> properties;
     std::unordered_map<std::string, size_t> indices;
     if (const auto it = schema.find("properties"); it != schema.end()) {
@@ -374,20 +375,20 @@ class Compiler {
     return properties;
   }
 
-  void AddObject(const Json& schema, const std::string& pointer, GrammarState start, GrammarState end) {
+  void AddObject(const Json& schema, const std::string& pointer, ByteGrammarState start, ByteGrammarState end) {
     const auto it = schema.find("additionalProperties");
-    const GrammarRule additional =
+    const ByteGrammarRule additional =
         it == schema.end() ? json_.Value() : RuleOf(*it, Child(pointer, "additionalProperties"));
     const std::vector<Property> properties = PropertiesOf(schema, pointer, additional);
     // Positions between properties, before and after the first member that is written.
-    GrammarState none = builder_.AddLiteral(start, "{");
-    GrammarState some = builder_.AddState();
+    ByteGrammarState none = builder_.AddLiteral(start, "{");
+    ByteGrammarState some = builder_.AddState();
     std::vector<std::string> names;
     for (const Property& property : properties) {
       names.push_back(property.name);
       const std::string key = QuoteJson(property.name) + ":";
-      const GrammarState next_none = builder_.AddState();
-      const GrammarState next_some = builder_.AddState();
+      const ByteGrammarState next_none = builder_.AddState();
+      const ByteGrammarState next_some = builder_.AddState();
       builder_.AddCall(builder_.AddLiteral(none, key), property.rule, next_some);
       builder_.AddCall(builder_.AddLiteral(some, "," + key), property.rule, next_some);
       if (!property.is_required) {
@@ -397,23 +398,23 @@ class Compiler {
       none = next_none;
       some = next_some;
     }
-    for (const GrammarState from : {none, some}) builder_.AddBytes(from, '}', '}', end);
+    for (const ByteGrammarState from : {none, some}) builder_.AddBytes(from, '}', '}', end);
     if (it != schema.end() && *it == false) return;
-    const GrammarState member = builder_.AddState();  // before a further member
+    const ByteGrammarState member = builder_.AddState();  // before a further member
     builder_.AddEmpty(none, member);
     builder_.AddBytes(some, ',', ',', member);
     json_.AddMember(member, names, additional, some);
   }
 
   const Json& root_;
-  GrammarBuilder builder_;
+  ByteGrammarBuilder builder_;
   JsonGrammar json_;
-  std::unordered_map<const Json*, GrammarRule> rules_;
+  std::unordered_map<const Json*, ByteGrammarRule> rules_;
   std::vector<Pending> pending_;
 };
 
 }  // namespace
 
-Grammar CompileJsonSchema(std::string_view schema) { return Compiler(Parse(schema)).Compile(); }
+ByteGrammar CompileJsonSchema(std::string_view schema) { return Compiler(Parse(schema)).Compile(); }
 
 }  // namespace vllm

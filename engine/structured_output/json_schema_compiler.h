@@ -1,5 +1,5 @@
-// CompileJsonSchema: turns a JSON Schema (draft 2020-12) into a Grammar that generates the JSON texts that the schema
-// allows. The texts have no whitespace outside strings. The members of an object have the order of "properties";
+// CompileJsonSchema: turns a JSON Schema (draft 2020-12) into a ByteGrammar that generates the JSON texts that the
+// schema allows. The texts have no whitespace outside strings. The members of an object have the order of "properties";
 // required members that "properties" lacks follow, then others. Integers have no fraction and no exponent. Pure
 // function; any thread.
 //
@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "engine/structured_output/grammar.h"
+#include "engine/structured_output/byte_grammar.h"
 
 namespace vllm {
 
@@ -25,6 +25,6 @@ inline constexpr int64_t kMaxJsonSchemaCount = 10'000;
 
 // Throws RequestError `JSON schema: <JSON Pointer>: <why>` if the schema is invalid, exceeds a limit, uses something
 // that cannot be enforced, or allows no value.
-Grammar CompileJsonSchema(std::string_view schema);
+ByteGrammar CompileJsonSchema(std::string_view schema);
 
 }  // namespace vllm

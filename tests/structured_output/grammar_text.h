@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/structured_output/grammar_automaton.h"
+#include "engine/structured_output/byte_grammar_automaton.h"
 #include "engine/structured_output/json_schema_compiler.h"
 
 namespace vllm::testing_support {
@@ -19,7 +19,7 @@ class GrammarText {
 
   // Returns whether the schema allows exactly this text.
   bool Accepts(std::string_view text) {
-    GrammarAutomaton::Position position;
+    ByteGrammarAutomaton::Position position;
     for (const char c : text) {
       if (!automaton_.Advance(position, std::string_view(&c, 1))) return false;
     }
@@ -27,7 +27,7 @@ class GrammarText {
   }
 
  private:
-  GrammarAutomaton automaton_;
+  ByteGrammarAutomaton automaton_;
 };
 
 }  // namespace vllm::testing_support

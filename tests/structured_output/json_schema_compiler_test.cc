@@ -116,8 +116,8 @@ TEST(JsonSchemaCompilerTest, ReferencesMayRecurse) {
 TEST(JsonSchemaCompilerTest, NestingIsLimited) {
   GrammarText grammar("{\"type\":\"array\"}");
   const auto nested = [](size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
-  EXPECT_TRUE(grammar.Accepts(nested(Grammar::kMaxDepth)));
-  EXPECT_FALSE(grammar.Accepts(nested(Grammar::kMaxDepth + 2)));
+  EXPECT_TRUE(grammar.Accepts(nested(ByteGrammar::kMaxDepth)));
+  EXPECT_FALSE(grammar.Accepts(nested(ByteGrammar::kMaxDepth + 2)));
 }
 
 TEST(JsonSchemaCompilerTest, RejectedSchemasAreNamedByJsonPointer) {

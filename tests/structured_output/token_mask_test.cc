@@ -39,16 +39,16 @@ void CompareWithEveryToken(const tokenizer::Tokenizer& tokenizer, size_t num_pos
   const int64_t vocab_size = tokenizer.VocabSize() + 40;
   const auto grammar = Compile(kPerson, tokenizer, vocab_size);
   const std::vector<std::string> bytes = *tokenizer::TokenBytes(tokenizer);
-  GrammarAutomaton reference(CompileJsonSchema(kPerson),
-                             std::make_shared<const VocabTrie>(std::vector<std::string>(), 0));
+  ByteGrammarAutomaton reference(CompileJsonSchema(kPerson),
+                                 std::make_shared<const VocabTrie>(std::vector<std::string>(), 0));
   std::mt19937 random(7);
-  GrammarAutomaton::Position position;
+  ByteGrammarAutomaton::Position position;
   for (size_t i = 0; i < num_positions; ++i) {
     const std::shared_ptr<const TokenBitmask> mask = grammar->automaton.AllowedTokens(position);
     std::vector<int32_t> allowed;
     for (int32_t id = 0; id < vocab_size; ++id) {
       const bool has_bytes = static_cast<size_t>(id) < bytes.size() && !bytes[static_cast<size_t>(id)].empty();
-      GrammarAutomaton::Position fresh;
+      ByteGrammarAutomaton::Position fresh;
       const bool expected = has_bytes && reference.Advance(fresh, position.text + bytes[static_cast<size_t>(id)]);
       ASSERT_EQ(Allows(*mask, id), expected) << "id " << id << " after " << position.text;
       if (expected) allowed.push_back(id);
@@ -77,11 +77,11 @@ TEST(TokenMaskTest, MasksOfRealVocabulariesEqualTryingEveryToken) {
 // The grammar is so large that the automaton discards its states many times.
 TEST(TokenMaskTest, DiscardedStatesAreMadeAgain) {
   const auto tokenizer = testing::MakeByteTokenizer();
-  GrammarAutomaton automaton(CompileJsonSchema(R"({"type":"string","minLength":9000,"maxLength":9000})"),
-                             std::make_shared<const VocabTrie>(*tokenizer::TokenBytes(*tokenizer), 300));
-  GrammarAutomaton::Position position;
+  ByteGrammarAutomaton automaton(CompileJsonSchema(R"({"type":"string","minLength":9000,"maxLength":9000})"),
+                                 std::make_shared<const VocabTrie>(*tokenizer::TokenBytes(*tokenizer), 300));
+  ByteGrammarAutomaton::Position position;
   ASSERT_TRUE(automaton.Advance(position, "\""));
-  GrammarAutomaton::Position early = position;
+  ByteGrammarAutomaton::Position early = position;
   ASSERT_TRUE(automaton.Advance(position, std::string(9000, 'x')));
   const std::shared_ptr<const TokenBitmask> last = automaton.AllowedTokens(position);
   for (int32_t id = 0; id < 300; ++id) EXPECT_EQ(Allows(*last, id), id == '"') << id;

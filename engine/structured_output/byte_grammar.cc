@@ -1,4 +1,4 @@
-#include "engine/structured_output/grammar.h"
+#include "engine/structured_output/byte_grammar.h"
 
 #include <algorithm>
 #include <string>
@@ -8,50 +8,51 @@
 
 namespace vllm {
 
-GrammarRule GrammarBuilder::AddRule() {
-  const GrammarState start = AddState();
-  const GrammarState end = AddState();
+ByteGrammarRule ByteGrammarBuilder::AddRule() {
+  const ByteGrammarState start = AddState();
+  const ByteGrammarState end = AddState();
   rules_.push_back({start, end});
-  return static_cast<GrammarRule>(rules_.size() - 1);
+  return static_cast<ByteGrammarRule>(rules_.size() - 1);
 }
 
-GrammarState GrammarBuilder::AddState() {
+ByteGrammarState ByteGrammarBuilder::AddState() {
   if (num_states_ == kMaxStates) {
     throw RequestError("the grammar is too large (more than " + std::to_string(kMaxStates) + " states)");
   }
-  return static_cast<GrammarState>(num_states_++);
+  return static_cast<ByteGrammarState>(num_states_++);
 }
 
-void GrammarBuilder::AddBytes(GrammarState from, uint8_t low, uint8_t high, GrammarState to) {
+void ByteGrammarBuilder::AddBytes(ByteGrammarState from, uint8_t low, uint8_t high, ByteGrammarState to) {
   edges_.push_back({Edge::Kind::kBytes, low, high, from, to, 0});
 }
 
-void GrammarBuilder::AddEmpty(GrammarState from, GrammarState to) {
+void ByteGrammarBuilder::AddEmpty(ByteGrammarState from, ByteGrammarState to) {
   edges_.push_back({Edge::Kind::kEmpty, 0, 0, from, to, 0});
 }
 
-void GrammarBuilder::AddCall(GrammarState from, GrammarRule rule, GrammarState to) {
+void ByteGrammarBuilder::AddCall(ByteGrammarState from, ByteGrammarRule rule, ByteGrammarState to) {
   edges_.push_back({Edge::Kind::kCall, 0, 0, from, to, rule});
 }
 
-GrammarState GrammarBuilder::AddLiteral(GrammarState from, std::string_view bytes) {
+ByteGrammarState ByteGrammarBuilder::AddLiteral(ByteGrammarState from, std::string_view bytes) {
   for (const char c : bytes) {
-    const GrammarState next = AddState();
+    const ByteGrammarState next = AddState();
     AddBytes(from, static_cast<uint8_t>(c), static_cast<uint8_t>(c), next);
     from = next;
   }
   return from;
 }
 
-void GrammarBuilder::AddSequence(GrammarState from, std::string_view low, std::string_view high, GrammarState to) {
+void ByteGrammarBuilder::AddSequence(ByteGrammarState from, std::string_view low, std::string_view high,
+                                     ByteGrammarState to) {
   for (size_t i = 0; i < low.size(); ++i) {
-    const GrammarState next = i + 1 == low.size() ? to : AddState();
+    const ByteGrammarState next = i + 1 == low.size() ? to : AddState();
     AddBytes(from, static_cast<uint8_t>(low[i]), static_cast<uint8_t>(high[i]), next);
     from = next;
   }
 }
 
-void GrammarBuilder::AddCodePoints(GrammarState from, char32_t low, char32_t high, GrammarState to) {
+void ByteGrammarBuilder::AddCodePoints(ByteGrammarState from, char32_t low, char32_t high, ByteGrammarState to) {
   // Each range below has sequences of one length, and either one prefix or all continuation bytes after a byte, so that
   // it is a product of byte ranges. Splitting at multiples of 64, 64^2 and 64^3 gives such ranges.
   struct Range {
@@ -91,8 +92,8 @@ void GrammarBuilder::AddCodePoints(GrammarState from, char32_t low, char32_t hig
   }
 }
 
-Grammar GrammarBuilder::Finish() {
-  Grammar grammar;
+ByteGrammar ByteGrammarBuilder::Finish() {
+  ByteGrammar grammar;
   std::stable_sort(edges_.begin(), edges_.end(), [](const Edge& a, const Edge& b) { return a.from < b.from; });
   grammar.states_.resize(num_states_ + 1);
   size_t next = 0;
@@ -120,34 +121,34 @@ Grammar GrammarBuilder::Finish() {
 
 // Sets the heights in ascending order, as Knuth's generalization of Dijkstra's algorithm does, because the height of a
 // state is at least that of each state that it depends on.
-void GrammarBuilder::ComputeHeights(Grammar& grammar) const {
-  std::vector<std::vector<uint32_t>> edges_to(num_states_);         // [state] -> edges that end there
-  std::vector<std::vector<uint32_t>> calls_of(rules_.size());       // [rule] -> edges that call it
-  std::vector<GrammarRule> rule_of_start(num_states_, UINT32_MAX);  // [state] -> the rule that begins there
-  for (GrammarRule rule = 0; rule < rules_.size(); ++rule) rule_of_start[rules_[rule].start] = rule;
+void ByteGrammarBuilder::ComputeHeights(ByteGrammar& grammar) const {
+  std::vector<std::vector<uint32_t>> edges_to(num_states_);             // [state] -> edges that end there
+  std::vector<std::vector<uint32_t>> calls_of(rules_.size());           // [rule] -> edges that call it
+  std::vector<ByteGrammarRule> rule_of_start(num_states_, UINT32_MAX);  // [state] -> the rule that begins there
+  for (ByteGrammarRule rule = 0; rule < rules_.size(); ++rule) rule_of_start[rules_[rule].start] = rule;
   for (uint32_t i = 0; i < edges_.size(); ++i) {
     edges_to[edges_[i].to].push_back(i);
     if (edges_[i].kind == Edge::Kind::kCall) calls_of[edges_[i].rule].push_back(i);
   }
-  std::vector<std::vector<GrammarState>> pending(Grammar::kMaxDepth + 1);  // [height]
+  std::vector<std::vector<ByteGrammarState>> pending(ByteGrammar::kMaxDepth + 1);  // [height]
   for (const Rule& rule : rules_) pending[0].push_back(rule.end);
 
   const auto use = [&](const Edge& edge) {
     const uint16_t rest = grammar.HeightOf(edge.to);
-    if (rest == Grammar::kUnreachable) return;
+    if (rest == ByteGrammar::kUnreachable) return;
     uint16_t height = rest;
     if (edge.kind == Edge::Kind::kCall) {
       const uint16_t called = grammar.HeightOf(rules_[edge.rule].start);
-      if (called >= Grammar::kMaxDepth) return;
-      // The call at the end of a rule replaces the rule, see GrammarAutomaton.
+      if (called >= ByteGrammar::kMaxDepth) return;
+      // The call at the end of a rule replaces the rule, see ByteGrammarAutomaton.
       const bool is_last = grammar.IsFinal(edge.to);
       height = std::max<uint16_t>(rest, static_cast<uint16_t>(called + (is_last ? 0 : 1)));
     }
     if (height < grammar.HeightOf(edge.from)) pending[height].push_back(edge.from);
   };
-  for (uint16_t height = 0; height <= Grammar::kMaxDepth; ++height) {
+  for (uint16_t height = 0; height <= ByteGrammar::kMaxDepth; ++height) {
     while (!pending[height].empty()) {
-      const GrammarState state = pending[height].back();
+      const ByteGrammarState state = pending[height].back();
       pending[height].pop_back();
       if (grammar.states_[state].height <= height) continue;
       grammar.states_[state].height = height;

@@ -1,4 +1,4 @@
-#include "engine/structured_output/grammar_automaton.h"
+#include "engine/structured_output/byte_grammar_automaton.h"
 
 #include <algorithm>
 #include <stdexcept>
@@ -13,12 +13,12 @@ namespace {
 
 }  // namespace
 
-GrammarAutomaton::GrammarAutomaton(Grammar grammar, std::shared_ptr<const VocabTrie> trie)
+ByteGrammarAutomaton::ByteGrammarAutomaton(ByteGrammar grammar, std::shared_ptr<const VocabTrie> trie)
     : grammar_(std::move(grammar)), trie_(std::move(trie)), path_(trie_->max_depth() + 1) {
   Clear();
 }
 
-void GrammarAutomaton::Clear() {
+void ByteGrammarAutomaton::Clear() {
   ++generation_;
   states_.clear();
   state_ids_.clear();
@@ -30,7 +30,7 @@ void GrammarAutomaton::Clear() {
 }
 
 // In Push and Intern, the vector grows first, so that a failing allocation leaves no index without an element.
-uint32_t GrammarAutomaton::Push(GrammarState to, uint32_t below) {
+uint32_t ByteGrammarAutomaton::Push(ByteGrammarState to, uint32_t below) {
   const uint64_t key = uint64_t{to} << 32 | below;
   if (stacks_.size() == stacks_.capacity()) stacks_.reserve(2 * stacks_.size());
   const auto [it, inserted] = stack_ids_.try_emplace(key, static_cast<uint32_t>(stacks_.size()));
@@ -44,13 +44,13 @@ uint32_t GrammarAutomaton::Push(GrammarState to, uint32_t below) {
   return it->second;
 }
 
-int32_t GrammarAutomaton::Close(std::vector<Configuration>& pending) {
+int32_t ByteGrammarAutomaton::Close(std::vector<Configuration>& pending) {
   std::vector<Configuration> seen;  // sorted
   std::vector<Configuration> readers;
   bool may_end = false;
   // Adds a configuration unless the end of the text could not be reached from it within the depth limit.
-  const auto add = [&](GrammarState state, uint32_t stack) {
-    if (stacks_[stack].depth + grammar_.HeightOf(state) <= Grammar::kMaxDepth) pending.push_back({state, stack});
+  const auto add = [&](ByteGrammarState state, uint32_t stack) {
+    if (stacks_[stack].depth + grammar_.HeightOf(state) <= ByteGrammar::kMaxDepth) pending.push_back({state, stack});
   };
   while (!pending.empty()) {
     const Configuration current = pending.back();
@@ -69,12 +69,12 @@ int32_t GrammarAutomaton::Close(std::vector<Configuration>& pending) {
       continue;
     }
     if (!grammar_.BytesOf(current.state).empty()) readers.push_back(current);
-    for (const GrammarState to : grammar_.EmptyEdgesOf(current.state)) add(to, current.stack);
+    for (const ByteGrammarState to : grammar_.EmptyEdgesOf(current.state)) add(to, current.stack);
     for (const CallEdge& call : grammar_.CallsOf(current.state)) {
       if (grammar_.IsFinal(call.to)) {
         add(grammar_.StartOf(call.rule), current.stack);
-      } else if (stacks_[current.stack].depth < Grammar::kMaxDepth &&
-                 stacks_[current.stack].depth + grammar_.HeightOf(call.to) <= Grammar::kMaxDepth) {
+      } else if (stacks_[current.stack].depth < ByteGrammar::kMaxDepth &&
+                 stacks_[current.stack].depth + grammar_.HeightOf(call.to) <= ByteGrammar::kMaxDepth) {
         add(grammar_.StartOf(call.rule), Push(call.to, current.stack));
       }
     }
@@ -84,7 +84,7 @@ int32_t GrammarAutomaton::Close(std::vector<Configuration>& pending) {
   return Intern(std::move(readers), may_end);
 }
 
-int32_t GrammarAutomaton::Intern(std::vector<Configuration> configurations, bool may_end) {
+int32_t ByteGrammarAutomaton::Intern(std::vector<Configuration> configurations, bool may_end) {
   std::string key(reinterpret_cast<const char*>(configurations.data()), configurations.size() * sizeof(Configuration));
   key.push_back(may_end ? 1 : 0);
   if (states_.size() == states_.capacity()) states_.reserve(std::max<size_t>(16, 2 * states_.size()));
@@ -101,7 +101,7 @@ int32_t GrammarAutomaton::Intern(std::vector<Configuration> configurations, bool
   return it->second;
 }
 
-int32_t GrammarAutomaton::Step(int32_t state, uint8_t byte) {
+int32_t ByteGrammarAutomaton::Step(int32_t state, uint8_t byte) {
   {
     std::unique_ptr<std::array<int32_t, 256>>& next = states_[static_cast<size_t>(state)].next;
     if (next == nullptr) {
@@ -115,7 +115,7 @@ int32_t GrammarAutomaton::Step(int32_t state, uint8_t byte) {
   for (const Configuration& configuration : states_[static_cast<size_t>(state)].configurations) {
     for (const ByteEdge& edge : grammar_.BytesOf(configuration.state)) {
       if (byte < edge.low || byte > edge.high) continue;
-      if (stacks_[configuration.stack].depth + grammar_.HeightOf(edge.to) > Grammar::kMaxDepth) continue;
+      if (stacks_[configuration.stack].depth + grammar_.HeightOf(edge.to) > ByteGrammar::kMaxDepth) continue;
       pending.push_back({edge.to, configuration.stack});
     }
   }
@@ -124,7 +124,7 @@ int32_t GrammarAutomaton::Step(int32_t state, uint8_t byte) {
   return to;
 }
 
-int32_t GrammarAutomaton::StateAt(Position& position) {
+int32_t ByteGrammarAutomaton::StateAt(Position& position) {
   // There is no state if an allocation failed in Clear.
   if (states_.empty() || states_.size() > max_states_ || stacks_.size() > kMaxStacks / 2) Clear();
   if (position.generation != generation_) {
@@ -137,7 +137,7 @@ int32_t GrammarAutomaton::StateAt(Position& position) {
   return position.state;
 }
 
-bool GrammarAutomaton::Advance(Position& position, std::string_view bytes) {
+bool ByteGrammarAutomaton::Advance(Position& position, std::string_view bytes) {
   const std::lock_guard lock(mutex_);
   if (!generates_text()) return false;
   int32_t state = StateAt(position);
@@ -150,12 +150,12 @@ bool GrammarAutomaton::Advance(Position& position, std::string_view bytes) {
   return true;
 }
 
-bool GrammarAutomaton::MayEnd(Position& position) {
+bool ByteGrammarAutomaton::MayEnd(Position& position) {
   const std::lock_guard lock(mutex_);
   return generates_text() && states_[static_cast<size_t>(StateAt(position))].may_end;
 }
 
-std::shared_ptr<const TokenBitmask> GrammarAutomaton::AllowedTokens(Position& position) {
+std::shared_ptr<const TokenBitmask> ByteGrammarAutomaton::AllowedTokens(Position& position) {
   const std::lock_guard lock(mutex_);
   auto mask = std::make_shared<TokenBitmask>(static_cast<size_t>((trie_->vocab_size() + 31) / 32), 0);
   if (!generates_text()) return mask;

@@ -1,8 +1,8 @@
-// GrammarAutomaton: a deterministic automaton over bytes for one Grammar, which it makes while texts need it. A state
-// is a set of configurations, each with a state of the grammar and a stack of the rules that are open. A call at the
-// end of its rule replaces the rule on the stack. Equal stacks and equal sets are stored once, so a position that many
-// texts reach has one state, and the tokens that may follow it are computed once. Shared by all sequences of a grammar.
-// Any thread: a lock protects the states.
+// ByteGrammarAutomaton: a deterministic automaton over bytes for one ByteGrammar, which it makes while texts need it. A
+// state is a set of configurations, each with a state of the grammar and a stack of the rules that are open. A call at
+// the end of its rule replaces the rule on the stack. Equal stacks and equal sets are stored once, so a position that
+// many texts reach has one state, and the tokens that may follow it are computed once. Shared by all sequences of a
+// grammar. Any thread: a lock protects the states.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/structured_output/grammar.h"
+#include "engine/structured_output/byte_grammar.h"
 #include "engine/structured_output/vocab_trie.h"
 
 namespace vllm {
@@ -24,7 +24,7 @@ namespace vllm {
 // The tokens that may follow: token t is bit t % 32 of word t / 32, as in vLLM. [(vocab_size + 31) / 32]
 using TokenBitmask = std::vector<uint32_t>;
 
-class GrammarAutomaton {
+class ByteGrammarAutomaton {
  public:
   // Limits for the sake of memory. A sequence that needs more fails.
   static constexpr size_t kMaxConfigurations = 4096;  // of one state
@@ -38,13 +38,13 @@ class GrammarAutomaton {
   // A position in a text that the grammar allows. Initially the start of the text.
   struct Position {
     std::string text;
-    // For GrammarAutomaton: the state, unless the automaton has discarded its states since.
+    // For ByteGrammarAutomaton: the state, unless the automaton has discarded its states since.
     uint64_t generation = 0;
     int32_t state = 0;
   };
 
   // Throws std::runtime_error if the start of the text exceeds a limit.
-  GrammarAutomaton(Grammar grammar, std::shared_ptr<const VocabTrie> trie);
+  ByteGrammarAutomaton(ByteGrammar grammar, std::shared_ptr<const VocabTrie> trie);
 
   // Moves the position past `bytes`. Returns false and leaves it unchanged if the grammar does not allow them. Throws
   // std::runtime_error if the grammar is so ambiguous that the text exceeds a limit.
@@ -55,19 +55,19 @@ class GrammarAutomaton {
   bool MayEnd(Position& position);
 
   // Returns whether the grammar generates any text.
-  bool generates_text() const { return grammar_.HeightOf(grammar_.start()) <= Grammar::kMaxDepth; }
+  bool generates_text() const { return grammar_.HeightOf(grammar_.start()) <= ByteGrammar::kMaxDepth; }
   const VocabTrie& trie() const { return *trie_; }
 
  private:
   static constexpr int32_t kDead = -1;
   static constexpr int32_t kUnknown = -2;
   struct Configuration {
-    GrammarState state;
+    ByteGrammarState state;
     uint32_t stack;
     auto operator<=>(const Configuration&) const = default;
   };
   struct Stack {
-    GrammarState to;  // where the rule below continues
+    ByteGrammarState to;  // where the rule below continues
     uint32_t below;
     uint16_t depth;
   };
@@ -83,10 +83,10 @@ class GrammarAutomaton {
   int32_t Step(int32_t state, uint8_t byte);
   // Adds all configurations that `pending` reaches without a byte, and returns the index of the resulting state.
   int32_t Close(std::vector<Configuration>& pending);
-  uint32_t Push(GrammarState to, uint32_t below);
+  uint32_t Push(ByteGrammarState to, uint32_t below);
   int32_t Intern(std::vector<Configuration> configurations, bool may_end);
 
-  const Grammar grammar_;
+  const ByteGrammar grammar_;
   const std::shared_ptr<const VocabTrie> trie_;
 
   std::mutex mutex_;  // protects everything below
