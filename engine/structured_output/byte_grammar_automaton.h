@@ -17,12 +17,10 @@
 #include <vector>
 
 #include "engine/structured_output/byte_grammar.h"
-#include "engine/structured_output/vocab_trie.h"
+#include "engine/structured_output/matcher/grammar_automaton.h"
+#include "engine/structured_output/matcher/vocab_trie.h"
 
 namespace vllm {
-
-// The tokens that may follow: token t is bit t % 32 of word t / 32, as in vLLM. [(vocab_size + 31) / 32]
-using TokenBitmask = std::vector<uint32_t>;
 
 class ByteGrammarAutomaton {
  public:
