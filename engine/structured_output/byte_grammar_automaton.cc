@@ -162,17 +162,19 @@ std::shared_ptr<const TokenBitmask> ByteGrammarAutomaton::AllowedTokens(Position
   const auto start = static_cast<size_t>(StateAt(position));
   if (states_[start].allowed != nullptr) return states_[start].allowed;
   path_[0] = static_cast<int32_t>(start);
-  const std::span<const VocabTrie::Node> nodes = trie_->nodes();
-  for (size_t i = 0; i < nodes.size();) {
-    const VocabTrie::Node& node = nodes[i];
-    const int32_t state = Step(path_[node.depth - 1u], node.byte);
-    if (state == kDead) {
-      i += node.subtree_size;
-      continue;
+  for (const TokenTrie* tokens : {&trie_->slices().plain(), &trie_->slices().rest()}) {
+    const std::span<const TokenTrie::Node> nodes = tokens->nodes();
+    for (size_t i = 0; i < nodes.size();) {
+      const TokenTrie::Node& node = nodes[i];
+      const int32_t state = Step(path_[node.depth - 1u], node.byte);
+      if (state == kDead) {
+        i += node.subtree_size;
+        continue;
+      }
+      path_[node.depth] = state;
+      SetBits(*mask, tokens->TokensOf(i));
+      ++i;
     }
-    path_[node.depth] = state;
-    for (const int32_t id : trie_->TokensOf(node)) (*mask)[static_cast<size_t>(id) / 32] |= 1u << (id % 32);
-    ++i;
   }
   if (num_masks_ == kKeptMasks) {
     for (State& state : states_) state.allowed = nullptr;

@@ -33,6 +33,8 @@ class Lexer {
   // The terminals that match the bytes so far, ascending. Not for a start state, where the empty text counts as
   // skipped.
   std::span<const SymbolId> Accepting(StateId state) const { return states_[static_cast<size_t>(state)].accepting; }
+  // Returns the number of terminals that may still match.
+  size_t NumTerminals(StateId state) const { return states_[static_cast<size_t>(state)].rests.size(); }
   // Returns true if some terminal may match a longer text.
   bool CanContinue(StateId state) const { return states_[static_cast<size_t>(state)].can_continue; }
 

@@ -24,11 +24,14 @@ RowStore::RowId RowStore::Start() {
   return Finish(items);
 }
 
-RowStore::RowId RowStore::Scan(RowId row, std::span<const SymbolId> terminals) {
+RowStore::RowId RowStore::Scan(std::span<const Reading> readings) {
   std::vector<Item> items;
-  for (const SymbolId terminal : terminals) {
-    for (const Waiting& waiting : std::ranges::equal_range(rows_[row].waiting, terminal, {}, &Waiting::symbol)) {
-      items.push_back(waiting.item);
+  for (const Reading& reading : readings) {
+    for (const SymbolId terminal : reading.terminals) {
+      for (const Waiting& waiting :
+           std::ranges::equal_range(rows_[reading.row].waiting, terminal, {}, &Waiting::symbol)) {
+        items.push_back(waiting.item);
+      }
     }
   }
   return Finish(items);

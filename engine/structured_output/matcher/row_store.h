@@ -36,13 +36,20 @@ class RowStore {
 
   // Returns the row of the start of the text. Throws GrammarLimitError.
   RowId Start();
-  // Returns the row after one of `terminals` was read at `row`. Throws GrammarLimitError.
-  // REQUIRES: each of `terminals` is expected there.
-  RowId Scan(RowId row, std::span<const SymbolId> terminals);
+  // Terminals that end at one position of the text, and the row where they began.
+  struct Reading {
+    RowId row;
+    std::span<const SymbolId> terminals;
+  };
+  // Returns the row of a position, from all readings that end there. Throws GrammarLimitError.
+  // REQUIRES: each of the terminals is expected at its row.
+  RowId Scan(std::span<const Reading> readings);
 
   // The terminals that are expected at the row: regular expressions, then special tokens; each ascending.
   std::span<const SymbolId> Terminals(RowId row) const { return rows_[row].terminals; }
   std::span<const SymbolId> TokenTerminals(RowId row) const { return rows_[row].token_terminals; }
+  // Returns the number of places in rules where a symbol is expected.
+  size_t NumItems(RowId row) const { return rows_[row].waiting.size(); }
   bool MayEnd(RowId row) const { return rows_[row].may_end; }
 
   size_t num_rows() const { return rows_.size(); }
