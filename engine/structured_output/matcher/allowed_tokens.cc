@@ -9,15 +9,21 @@
 namespace vllm {
 namespace {
 
-// The most states that all plain characters may lead to, at once and together, and the most on the way there, inside of
-// characters. An unlimited string needs 1 and 8, and one that must contain a word about as many as its letters.
-constexpr size_t kMaxPlainStates = 8;
+// The most states that the next plain character may lead to, those that all plain texts may lead to, and those on the
+// way inside of characters, to find out if all plain texts may follow. An unlimited string needs 1, 1 and 8; one that
+// must contain a word needs about as many as the word has letters. Names that are excluded may need far too many.
+constexpr size_t kMaxPlainTargets = 3;
+constexpr size_t kMaxPlainStates = 32;
 constexpr size_t kMaxInnerStates = 64;
 // Smaller subtrees of plain tokens are not worth finding out whether all of them may follow.
-constexpr uint32_t kMinWholeSubtree = 8;
+constexpr uint32_t kMinWholeSubtree = 16;
 
 void Merge(TokenBitmask& mask, const TokenBitmask& other) {
   for (size_t i = 0; i < mask.size(); ++i) mask[i] |= other[i];
+}
+
+void ClearBits(TokenBitmask& mask, std::span<const int32_t> token_ids) {
+  for (const int32_t id : token_ids) mask[static_cast<size_t>(id) / 32] &= ~(1u << (id % 32));
 }
 
 template <typename T>
@@ -41,26 +47,25 @@ void GrammarAutomaton::FindPlainEdges() {
   }
 }
 
-GrammarAutomaton::PlainStep GrammarAutomaton::StepPlain(int32_t start) {
+GrammarAutomaton::PlainStep GrammarAutomaton::StepPlain(int32_t start, PlainTextState text, size_t max_to) {
   PlainStep step;
-  std::vector<std::pair<int32_t, PlainTextState>> seen = {{start, PlainTextState::kBoundary}};
+  std::vector<std::pair<int32_t, PlainTextState>> seen = {{start, text}};
   for (size_t i = 0; i < seen.size(); ++i) {
     const auto [state, plain] = seen[i];
     for (const PlainEdge& edge : plain_edges_[static_cast<size_t>(plain)]) {
       const int32_t to = Step(state, edge.byte);
       if (to != kDead) step.none_allowed = false;
       if (to < 0) step.all_allowed = false;
-      if (!step.all_allowed && !step.none_allowed) return step;
-      if (to < 0) continue;
-      if (edge.to == PlainTextState::kBoundary) {
-        AddOnce(step.to, to);
-      } else {
-        AddOnce(seen, std::pair(to, edge.to));
+      if (to < 0 && step.none_allowed) continue;
+      if (step.all_allowed) {
+        if (edge.to == PlainTextState::kBoundary) {
+          AddOnce(step.to, to);
+        } else {
+          AddOnce(seen, std::pair(to, edge.to));
+        }
+        if (step.to.size() > max_to || seen.size() > kMaxInnerStates) step.all_allowed = false;
       }
-      if (step.to.size() > kMaxPlainStates || seen.size() > kMaxInnerStates) {
-        step.all_allowed = false;
-        return step;
-      }
+      if (!step.all_allowed) return step;
     }
   }
   return step;
@@ -68,28 +73,29 @@ GrammarAutomaton::PlainStep GrammarAutomaton::StepPlain(int32_t start) {
 
 int32_t GrammarAutomaton::AfterPlain(int32_t state) {
   if (states_[static_cast<size_t>(state)].after_plain == kUnknown) {
-    const PlainStep step = StepPlain(state);
-    const int32_t to = step.none_allowed ? kDead : step.all_allowed && step.to.size() == 1 ? step.to[0] : kMixed;
-    states_[static_cast<size_t>(state)].after_plain = to;
+    const PlainStep step = StepPlain(state, PlainTextState::kBoundary, 1);
+    states_[static_cast<size_t>(state)].after_plain = step.none_allowed  ? kDead
+                                                      : step.all_allowed ? step.to[0]
+                                                                         : kMixed;
   }
   return states_[static_cast<size_t>(state)].after_plain;
 }
 
 bool GrammarAutomaton::AllowsPlain(int32_t state) {
-  using enum State::Plain;
-  if (states_[static_cast<size_t>(state)].plain != kUnknown)
-    return states_[static_cast<size_t>(state)].plain == kAllowed;
   std::vector<int32_t> seen = {state};
-  State::Plain result = kAllowed;
-  for (size_t i = 0; i < seen.size() && result == kAllowed; ++i) {
-    if (states_[static_cast<size_t>(seen[i])].plain == kAllowed) continue;
-    const PlainStep step = StepPlain(seen[i]);
-    if (!step.all_allowed) result = kOther;
+  for (size_t i = 0; i < seen.size(); ++i) {
+    const PlainStep step = StepPlain(seen[i], PlainTextState::kBoundary, kMaxPlainTargets);
+    if (!step.all_allowed) return false;
     for (const int32_t to : step.to) AddOnce(seen, to);
-    if (seen.size() > kMaxPlainStates) result = kOther;
+    if (seen.size() > kMaxPlainStates) return false;
   }
-  states_[static_cast<size_t>(state)].plain = result;
-  return result == kAllowed;
+  return true;
+}
+
+bool GrammarAutomaton::IsLoop(int32_t state, PlainTextState plain) {
+  if (plain == PlainTextState::kBoundary) return AfterPlain(state) == state;
+  const PlainStep step = StepPlain(state, plain, 1);
+  return step.all_allowed && AfterPlain(step.to[0]) == step.to[0];
 }
 
 void GrammarAutomaton::CountWork(int32_t index) {
@@ -103,10 +109,11 @@ void GrammarAutomaton::CountWork(int32_t index) {
   }
 }
 
-void GrammarAutomaton::Walk(int32_t start, const TokenTrie& tokens, bool is_plain, TokenBitmask& mask) {
+void GrammarAutomaton::Walk(int32_t start, const TokenTrie& tokens, size_t begin, size_t end, TokenBitmask& mask) {
   path_[0] = start;
+  const bool is_plain = &tokens == &trie_->slices().plain();
   const std::span<const TokenTrie::Node> nodes = tokens.nodes();
-  for (size_t i = 0; i < nodes.size();) {
+  for (size_t i = begin; i < end;) {
     const TokenTrie::Node& node = nodes[i];
     const int32_t before = path_[node.depth - 1u];
     const int32_t state = Step(before, node.byte);
@@ -117,7 +124,7 @@ void GrammarAutomaton::Walk(int32_t start, const TokenTrie& tokens, bool is_plai
     }
     if (state != before) CountWork(state);
     path_[node.depth] = state;
-    if (is_plain && node.is_plain && node.subtree_size >= kMinWholeSubtree && AllowsPlain(state)) {
+    if (is_plain && node.subtree_size >= kMinWholeSubtree && IsLoop(state, node.plain)) {
       SetBits(mask, tokens.TokensBelow(i));
       i += node.subtree_size;
       continue;
@@ -140,9 +147,33 @@ bool GrammarAutomaton::AddAlongLine(int32_t start, TokenBitmask& mask) {
   }
   const TokenSlices& slices = trie_->slices();
   Merge(mask, slices.PlainMask(length));
-  for (size_t i = 0; i <= length; ++i) Walk(line[i], slices.Suffixes(i), false, mask);
-  if (!ends) Walk(start, slices.long_tokens(), false, mask);
+  for (size_t i = 0; i <= length; ++i) Walk(line[i], slices.Suffixes(i), mask);
+  if (!ends) Walk(start, slices.long_tokens(), mask);
   return true;
+}
+
+void GrammarAutomaton::AddPlainTokens(int32_t start, TokenBitmask& mask) {
+  const TokenTrie& tokens = trie_->slices().plain();
+  const std::span<const TokenTrie::Node> nodes = tokens.nodes();
+  std::vector<size_t> whole, others;  // subtrees of the root, by their first node
+  size_t num_whole_tokens = 0;
+  for (size_t i = 0; i < nodes.size(); i += nodes[i].subtree_size) {
+    const int32_t state = Step(start, nodes[i].byte);
+    if (state >= 0 && nodes[i].subtree_size >= kMinWholeSubtree && IsLoop(state, nodes[i].plain)) {
+      whole.push_back(i);
+      num_whole_tokens += tokens.TokensBelow(i).size();
+    } else {
+      others.push_back(i);
+    }
+  }
+  // Setting the bits of all tokens takes much longer than copying the mask of all.
+  if (num_whole_tokens > tokens.tokens().size() / 2) {
+    Merge(mask, trie_->slices().PlainMask());
+    for (const size_t i : others) ClearBits(mask, tokens.TokensBelow(i));
+  } else {
+    for (const size_t i : whole) SetBits(mask, tokens.TokensBelow(i));
+  }
+  for (const size_t i : others) Walk(start, tokens, i, i + nodes[i].subtree_size, mask);
 }
 
 void GrammarAutomaton::AddTextTokens(int32_t start, TokenBitmask& mask) {
@@ -151,9 +182,9 @@ void GrammarAutomaton::AddTextTokens(int32_t start, TokenBitmask& mask) {
   if (AllowsPlain(start)) {
     Merge(mask, slices.PlainMask());
   } else {
-    Walk(start, slices.plain(), true, mask);
+    AddPlainTokens(start, mask);
   }
-  Walk(start, slices.rest(), false, mask);
+  Walk(start, slices.rest(), mask);
 }
 
 void GrammarAutomaton::AddSpecialTokens(int32_t state, TokenBitmask& mask) {

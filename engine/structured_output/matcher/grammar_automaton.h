@@ -83,10 +83,7 @@ class GrammarAutomaton {
   struct State {
     std::vector<Thread> threads;  // sorted
     bool may_end = false;
-    // Whether all plain texts may follow, through few states.
-    enum class Plain : uint8_t { kUnknown, kAllowed, kOther } plain = Plain::kUnknown;
-    // The state after any plain character if that is one state; kDead if none may follow; kMixed otherwise.
-    int32_t after_plain = kUnknown;
+    int32_t after_plain = kUnknown;               // see AfterPlain
     uint32_t work = 0;                            // see kMaxMaskWork
     uint64_t last_mask = 0;                       // the last mask that counted the work
     std::shared_ptr<const TokenBitmask> allowed;  // null: not computed
@@ -111,22 +108,31 @@ class GrammarAutomaton {
   void AddRow(RowStore::RowId row, std::vector<Thread>& threads, bool& may_end);
   RowStore::RowId ScanOne(RowStore::RowId row, Lexer::StateId lexer_state);
   int32_t Intern(std::vector<Thread> threads, bool may_end);
-  // Adds the tokens that have bytes. Counts limits in num_limit_hits_.
+  // The functions below are in allowed_tokens.cc. They count work_ and num_limit_hits_.
   void AddTextTokens(int32_t state, TokenBitmask& mask);
-  // Returns false if not all plain characters lead to one state, or none may follow; then it adds nothing.
+  // Returns false and adds nothing if the next 32 plain characters lead to more than one state each.
   bool AddAlongLine(int32_t state, TokenBitmask& mask);
-  // Adds the tokens of `tokens` that may follow. Adds whole subtrees of plain tokens at once if is_plain.
-  void Walk(int32_t state, const TokenTrie& tokens, bool is_plain, TokenBitmask& mask);
-  // Finds the states after each plain character that may follow. Sets all_allowed, none_allowed.
+  void AddPlainTokens(int32_t state, TokenBitmask& mask);
+  // Adds the tokens of tokens.nodes()[begin..end) that may follow. REQUIRES: the nodes are whole subtrees of the root.
+  void Walk(int32_t state, const TokenTrie& tokens, size_t begin, size_t end, TokenBitmask& mask);
+  void Walk(int32_t state, const TokenTrie& tokens, TokenBitmask& mask) {
+    Walk(state, tokens, 0, tokens.nodes().size(), mask);
+  }
+  void CountWork(int32_t state);
+  void FindPlainEdges();
+  // What follows the next plain characters. `to` is not complete if both are false.
   struct PlainStep {
     bool all_allowed = true, none_allowed = true;
-    std::vector<int32_t> to;
+    std::vector<int32_t> to;  // the states after the character
   };
-  void FindPlainEdges();
-  PlainStep StepPlain(int32_t state);
+  // Finds the states after each plain character, or after the rest of one. More than max_to states are none allowed.
+  PlainStep StepPlain(int32_t state, PlainTextState plain, size_t max_to);
+  // Returns the state after any plain character if that is one state, kDead if none may follow, kMixed otherwise.
   int32_t AfterPlain(int32_t state);
+  // Returns whether all plain texts may follow, if few states are enough to find out.
   bool AllowsPlain(int32_t state);
-  void CountWork(int32_t state);
+  // Returns whether all plain texts may follow and lead to one state. `plain`: the text so far, if it is plain.
+  bool IsLoop(int32_t state, PlainTextState plain);
   void AddSpecialTokens(int32_t state, TokenBitmask& mask);
   [[noreturn]] void ThrowLimit() const { throw GrammarLimitError(limit_error_); }
   size_t CacheBytes() const { return lexer_.memory_bytes() + rows_.memory_bytes() + state_bytes_; }

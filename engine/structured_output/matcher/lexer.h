@@ -46,7 +46,7 @@ class Lexer {
   size_t ClassSize(size_t byte_class) const { return class_sizes_[byte_class]; }
 
   size_t num_states() const { return states_.size(); }
-  size_t memory_bytes() const { return memory_bytes_; }
+  size_t memory_bytes() const { return memory_bytes_ + grammar_.regexes().memory_bytes() - first_regex_bytes_; }
   // Forgets all states and the expressions that they have made.
   void Clear();
 
@@ -66,6 +66,7 @@ class Lexer {
 
   Grammar& grammar_;
   const size_t num_regexes_;  // of the grammar, before any derivative
+  size_t first_regex_bytes_;  // their memory
   std::array<uint8_t, 256> classes_{};
   std::array<uint8_t, 256> representatives_{};
   std::array<uint16_t, 256> class_sizes_{};

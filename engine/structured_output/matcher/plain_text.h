@@ -9,9 +9,19 @@
 
 namespace vllm {
 
-// kBoundary: before a character. The others: inside one.
-enum class PlainTextState : uint8_t { kBoundary, kLast, kLastTwo, kAfterE0, kAfterEd, kAfterF0, kLastThree, kAfterF4 };
-constexpr int kNumPlainTextStates = 8;
+// kBoundary: before a character. kNotPlain: after a byte that no plain text has there. The others: inside a character.
+enum class PlainTextState : uint8_t {
+  kBoundary,
+  kLast,
+  kLastTwo,
+  kAfterE0,
+  kAfterEd,
+  kAfterF0,
+  kLastThree,
+  kAfterF4,
+  kNotPlain
+};
+constexpr int kNumPlainTextStates = 8;  // without kNotPlain
 
 // Moves the state past `byte`. Returns false and leaves it unchanged if no plain text continues with it.
 constexpr bool NextPlainText(PlainTextState& state, uint8_t byte) {
@@ -54,6 +64,8 @@ constexpr bool NextPlainText(PlainTextState& state, uint8_t byte) {
       if (!is_continuation || byte > 0x8F) return false;
       state = kLastTwo;
       return true;
+    case kNotPlain:
+      return false;
   }
   return false;
 }

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/structured_output/matcher/plain_text.h"
+
 namespace vllm {
 
 class TokenTrie {
@@ -16,10 +18,10 @@ class TokenTrie {
   // are the nodes i + 1 .. i + subtree_size - 1.
   struct Node {
     uint32_t subtree_size = 1;
-    uint32_t first_token = 0;  // see TokensOf
-    uint16_t depth = 0;        // number of bytes on the path, at least 1
-    uint8_t byte = 0;          // the last byte of the path
-    bool is_plain = false;     // the path is whole characters of plain text
+    uint32_t first_token = 0;                          // see TokensOf
+    uint16_t depth = 0;                                // number of bytes on the path, at least 1
+    uint8_t byte = 0;                                  // the last byte of the path
+    PlainTextState plain = PlainTextState::kNotPlain;  // after the path
   };
   struct Token {
     std::string_view bytes;  // not empty; only read by the constructor

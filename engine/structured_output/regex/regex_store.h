@@ -82,6 +82,11 @@ class RegexStore {
   size_t num_byte_classes() const { return num_classes_; }
 
   size_t size() const { return nodes_.size(); }
+  // Returns about how much memory the expressions and their derivatives need.
+  size_t memory_bytes() const {
+    return nodes_.size() * (sizeof(Node) + 48) + operands_.size() * sizeof(RegexId) + sets_.size() * sizeof(ByteSet) +
+           derivatives_.size() * 40;
+  }
   // Forgets the expressions with ids of at least `size`. REQUIRES: size is an earlier value of size().
   void Truncate(size_t size);
 
@@ -113,6 +118,7 @@ class RegexStore {
   RegexId InternList(Kind kind, const std::vector<RegexId>& operands);
   RegexId ConcatPair(RegexId first, RegexId second);
   RegexId AutomatonState(uint32_t index, int32_t state);
+  RegexId ComputeDerivative(const Node& node, RegexId id, uint8_t byte);
   void RefineClasses(const ByteSet& set);
   // Replaces operands of kind `kind` by theirs, sorts, and removes duplicates. Merges sets of bytes into one.
   void Flatten(Kind kind, std::vector<RegexId>& operands);
@@ -122,7 +128,8 @@ class RegexStore {
   std::vector<ByteSet> sets_;
   std::vector<std::shared_ptr<const ByteAutomaton>> automata_;
   std::unordered_set<RegexId, Hash, Equal> ids_;
-  std::vector<int8_t> nothing_;  // by id: 0 unknown, 1 matches nothing, 2 matches something
+  std::unordered_map<uint64_t, RegexId> derivatives_;  // by id and byte, of expressions with many parts
+  std::vector<int8_t> nothing_;                        // by id: 0 unknown, 1 matches nothing, 2 matches something
   std::array<uint8_t, 256> classes_{};
   size_t num_classes_ = 1;
 };
