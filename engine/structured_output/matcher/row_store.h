@@ -65,6 +65,19 @@ class RowStore {
     SymbolId return_symbol = 0;
     auto operator<=>(const Item&) const = default;
   };
+  // A set of items in the order in which they were added.
+  class ItemSet {
+   public:
+    void Clear();
+    // Throws GrammarLimitError if there are more than kMaxItems.
+    void Add(const Item& item);
+    const std::vector<Item>& items() const { return items_; }
+
+   private:
+    static size_t HashOf(const Item& item);
+    std::vector<Item> items_;
+    std::vector<uint32_t> slots_;  // a hash table of 1 + the index of an item, or 0; at most half full
+  };
   // The item that continues after `symbol`.
   struct Waiting {
     SymbolId symbol;
@@ -80,16 +93,19 @@ class RowStore {
   // Stands for the end of the text as a row to return to.
   static constexpr RowId kEndOfText = UINT32_MAX;
 
-  // Completes the rules that end, and returns the row of the others. `items` is scratch.
-  RowId Finish(std::vector<Item>& items);
+  std::span<const Waiting> WaitingFor(RowId row, SymbolId symbol) const;
+  // Completes the rules of items_ that end, and returns the row of the others.
+  RowId Finish();
   // Adds what the items of the row predict.
   void Predict(RowId row, const std::vector<Item>& kernel);
 
   Grammar& grammar_;
   std::vector<Row> rows_;
   std::unordered_map<std::string, RowId> ids_;  // by kernel
-  std::vector<SymbolEdge> edges_;               // scratch
-  std::vector<SymbolEdge> tail_edges_;          // scratch
+  // Scratch.
+  ItemSet items_;
+  std::vector<SymbolEdge> edges_;
+  std::vector<SymbolEdge> tail_edges_;
   size_t memory_bytes_ = 0;
 };
 
