@@ -14,7 +14,7 @@
 namespace vllm {
 namespace {
 
-constexpr size_t kMaxSteps = 24;
+constexpr size_t kMaxSteps = 16;
 
 Grammar GrammarOf(std::string_view bytes) {
   size_t next = 0;

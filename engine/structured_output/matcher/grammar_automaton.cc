@@ -132,6 +132,8 @@ int32_t GrammarAutomaton::StepSlowly(int32_t state, uint8_t byte) {
   int32_t to = kDead;
   try {
     to = ComputeStep(state, byte);
+  } catch (const EmptinessLimitError&) {
+    throw;
   } catch (const GrammarLimitError& error) {
     limit_error_ = error.what();
     to = kLimit;

@@ -56,7 +56,8 @@ class GrammarAutomaton {
   bool Advance(Position& position, std::string_view bytes);
   // Moves the position past a token, by its bytes or as a special token. Returns and throws like Advance.
   bool AdvanceToken(Position& position, int32_t token_id);
-  // Returns the tokens that may follow. Throws GrammarLimitError if there are none because of limits.
+  // Returns the tokens that may follow. Throws GrammarLimitError if there are none because of limits, or if too many
+  // tokens exceed limits.
   std::shared_ptr<const TokenBitmask> AllowedTokens(Position& position);
   // Returns true if the text may end here.
   bool MayEnd(Position& position);
@@ -97,7 +98,7 @@ class GrammarAutomaton {
   void Clear();
   int32_t StateAt(Position& position);
   int32_t Replay(std::string_view text);
-  // Returns kLimit instead of throwing GrammarLimitError, whose message it keeps.
+  // Returns kLimit instead of throwing GrammarLimitError, whose message it keeps. Throws EmptinessLimitError.
   int32_t Step(int32_t state, uint8_t byte) {
     const int32_t next = next_[static_cast<size_t>(state) * num_classes_ + classes_[byte]];
     return next != kUnknown ? next : StepSlowly(state, byte);

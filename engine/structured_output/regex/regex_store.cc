@@ -396,7 +396,10 @@ bool RegexStore::IsNothing(RegexId id) {
     for (size_t c = num_classes_; c-- > 0;) {
       const RegexId next = Derivative(current, bytes[c]);
       if (next == kNothing || nothing_[next] == 1 || !seen.insert(next).second) continue;
-      if (visits.size() == kMaxEmptinessStates) ThrowLimit("states to find out if it has a text", kMaxEmptinessStates);
+      if (visits.size() == kMaxEmptinessStates) {
+        throw EmptinessLimitError("the grammar needs too many states to find out if it has a text (limit " +
+                                  std::to_string(kMaxEmptinessStates) + ")");
+      }
       visits.push_back({next, index});
       pending.push_back(visits.size() - 1);
     }

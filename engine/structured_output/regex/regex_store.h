@@ -34,6 +34,13 @@ class GrammarLimitError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// It takes too many steps to find out if an expression matches any text. Unlike other limits, the time to reach this
+// one is long, so whoever tries many texts should stop.
+class EmptinessLimitError : public GrammarLimitError {
+ public:
+  using GrammarLimitError::GrammarLimitError;
+};
+
 class RegexStore {
  public:
   static constexpr RegexId kNothing = 0;     // matches no text
@@ -68,7 +75,7 @@ class RegexStore {
   RegexId Star(RegexId operand) { return Repeat(operand, 0, kUnbounded); }
 
   bool MatchesEmpty(RegexId id) const { return nodes_[id].nullable; }
-  // Returns true if the expression matches no text at all.
+  // Returns true if the expression matches no text at all. Throws EmptinessLimitError.
   bool IsNothing(RegexId id);
   // Returns true if the expression matches a text of at least one byte. REQUIRES: not IsNothing(id).
   bool CanContinue(RegexId id);
