@@ -7,11 +7,13 @@
 #include <vector>
 
 #include "engine/config/errors.h"
-#include "engine/structured_output/json_schema_compiler.h"
+#include "engine/structured_output/json_schema/schema_compiler.h"
 #include "tokenizer/token_bytes.h"
 #include "tokenizer/tokenizer.h"
 
 namespace vllm {
+
+void CheckStructuredOutputs(const StructuredOutputsParams& params) { CompileJsonSchema(params.text); }
 
 std::shared_ptr<const CompiledGrammar> GrammarCompiler::Compile(const StructuredOutputsParams& params) {
   const auto it =
@@ -21,7 +23,7 @@ std::shared_ptr<const CompiledGrammar> GrammarCompiler::Compile(const Structured
     return it->second;
   }
   if (tokenizer_ == nullptr) throw RequestError("structured_outputs: needs a tokenizer (none is loaded)");
-  ByteGrammar grammar = CompileJsonSchema(params.text);
+  Grammar grammar = CompileJsonSchema(params.text);
   if (trie_ == nullptr) {
     std::optional<std::vector<std::string>> bytes = tokenizer::TokenBytes(*tokenizer_);
     if (!bytes) {

@@ -18,6 +18,9 @@ class Tokenizer;
 
 namespace vllm {
 
+// Compiles the constraint for no vocabulary, to find mistakes in it. Throws RequestError.
+void CheckStructuredOutputs(const StructuredOutputsParams& params);
+
 class GrammarCompiler {
  public:
   static constexpr size_t kMaxGrammars = 32;
@@ -27,7 +30,7 @@ class GrammarCompiler {
       : tokenizer_(tokenizer), vocab_size_(vocab_size) {}
 
   // Throws RequestError if the schema is rejected (see CompileJsonSchema), if the start of its texts exceeds a limit of
-  // ByteGrammarAutomaton, if there is no tokenizer, or if its tokens do not stand for bytes.
+  // GrammarAutomaton, if there is no tokenizer, or if its tokens do not stand for bytes.
   std::shared_ptr<const CompiledGrammar> Compile(const StructuredOutputsParams& params);
 
  private:
