@@ -9,9 +9,10 @@
 
 #include "app/model/model_files.h"
 #include "app/output/json_text.h"
+#include "app/terminal/output_stream.h"
 #include "engine/config/errors.h"
 #include "engine/config/escape.h"
-#include "engine/structured_output/grammar_compiler.h"
+#include "engine/structured_output/compile_grammar.h"
 
 namespace vllm::app {
 namespace {
@@ -132,7 +133,9 @@ std::optional<StructuredOutputsParams> ReadStructuredOutputs(const Settings& set
   params.any_order = settings.Switch("any-order");
   params.flexible_whitespace = settings.Text("json-whitespace") == "flexible";
   try {
-    CheckStructuredOutputs(params);
+    std::vector<std::string> warnings;
+    CompileGrammar(params, {}, &warnings);
+    for (const std::string& warning : warnings) PrintWarning(where + ": " + warning);
   } catch (const RequestError& e) {
     throw ConfigError(where + ": " + e.what());
   }
