@@ -1,21 +1,25 @@
-#include "app/model/schema_setting.h"
+#include "app/model/structured_outputs_setting.h"
 
 #include <algorithm>
 #include <array>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "app/model/model_files.h"
 #include "app/output/json_text.h"
+#include "app/terminal/output_stream.h"
 #include "engine/config/errors.h"
 #include "engine/config/escape.h"
-#include "engine/structured_output/json_schema_compiler.h"
+#include "engine/structured_output/compile_grammar.h"
 
 namespace vllm::app {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr size_t kMaxConstraintBytes = size_t{1} << 20;
 
 constexpr std::string_view kSpaces = " \t\r\n";
 constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kTypes = {
@@ -39,6 +43,42 @@ Json SchemaOfType(std::string_view name, std::string_view type) {
   }
   throw ConfigError("--schema: " + Escape(name) + ": unknown type " + Escape(type),
                     "types are str, int, float, bool, and each of them with [] for a list");
+}
+
+// In the order in which an error names two of them.
+constexpr std::array<std::string_view, 8> kConstraints = {"schema", "schema-multi", "json-schema", "json-object",
+                                                          "regex",  "choice",       "grammar",     "structural-tag"};
+
+bool IsOff(const Settings& settings, std::string_view name) {
+  if (name == "json-object") return !settings.Switch(name);
+  const std::vector<std::string> values = name == "choice" ? settings.Texts(name) : std::vector{*settings.Text(name)};
+  return values.empty() || (values.size() == 1 && (Trim(values[0]).empty() || values[0] == "off"));
+}
+
+// Returns the JSON in `value`, or the contents of the file that it names. Adds the name to `where`.
+std::string JsonOrFile(const std::string& value, std::string& where) {
+  if (IsJson(value)) return value;
+  where += " " + Escape(value);
+  return ReadFileOrStdin(value, kMaxConstraintBytes);
+}
+
+StructuredOutputsParams ConstraintOf(const Settings& settings, std::string_view name, std::string& where) {
+  using Kind = StructuredOutputsParams::Kind;
+  if (name == "json-object") return {kAnyJsonObject};
+  if (name == "choice") return {"", Kind::kChoice, settings.Texts(name)};
+  const std::string value = *settings.Text(name);
+  if (name == "regex") return {value, Kind::kRegex};
+  if (name == "json-schema") return {JsonOrFile(value, where)};
+  if (name == "structural-tag") return {JsonOrFile(value, where), Kind::kStructuralTag};
+  if (name == "grammar") {
+    where += " " + Escape(value);
+    return {ReadFileOrStdin(value, kMaxConstraintBytes), Kind::kGrammar};
+  }
+  const std::string schema = IsJson(value) ? value : SchemaOfFields(value);
+  if (name == "schema") return {schema};
+  // llm's form of a list.
+  return {R"({"type":"object","properties":{"items":{"type":"array","items":)" + schema +
+          R"(}},"required":["items"],"additionalProperties":false})"};
 }
 
 }  // namespace
@@ -70,34 +110,36 @@ std::string SchemaOfFields(std::string_view fields) {
                    {"additionalProperties", false}});
 }
 
-std::optional<StructuredOutputsParams> ReadSchema(const Settings& settings) {
-  const std::optional<std::string> json = settings.Text("json-schema");
-  const std::optional<std::string> fields = settings.Text("schema");
-  if (!json && !fields) return std::nullopt;
-  // Of two flags, that of the source with higher precedence counts.
-  const SettingSource json_source = settings.SourceOf("json-schema");
-  const SettingSource fields_source = settings.SourceOf("schema");
-  if (json_source == fields_source) throw ConfigError("--schema and --json-schema: set only one of them");
-  const bool uses_fields = fields_source > json_source;
-  // Switches off that of a preset or the configuration file.
-  const std::string_view value = Trim(uses_fields ? *fields : *json);
-  if (value.empty() || value == "off") return std::nullopt;
-  std::string flag = uses_fields ? "--schema" : "--json-schema";
-  std::string schema;
-  if (uses_fields) {
-    schema = IsJson(*fields) ? *fields : SchemaOfFields(*fields);
-  } else if (IsJson(*json)) {
-    schema = *json;
-  } else {
-    flag += " " + Escape(*json);
-    schema = ReadFileOrStdin(*json, kMaxJsonSchemaBytes);
+bool IsStructuredOutputsFlag(std::string_view name) {
+  return name == "any-order" || name == "json-whitespace" ||
+         std::ranges::find(kConstraints, name) != kConstraints.end();
+}
+
+std::optional<StructuredOutputsParams> ReadStructuredOutputs(const Settings& settings) {
+  std::string_view name;  // the constraint that counts
+  SettingSource source = SettingSource::kDefault;
+  for (const std::string_view candidate : kConstraints) {
+    if (!settings.Has(candidate)) continue;
+    if (!name.empty() && settings.SourceOf(candidate) == source) {
+      throw ConfigError("--" + std::string(name) + " and --" + std::string(candidate) + ": set only one of them");
+    }
+    if (!name.empty() && settings.SourceOf(candidate) < source) continue;
+    name = candidate;
+    source = settings.SourceOf(candidate);
   }
+  if (name.empty() || IsOff(settings, name)) return std::nullopt;
+  std::string where = "--" + std::string(name);
+  StructuredOutputsParams params = ConstraintOf(settings, name, where);
+  params.any_order = settings.Switch("any-order");
+  params.flexible_whitespace = settings.Text("json-whitespace") == "flexible";
   try {
-    CompileJsonSchema(schema);
+    std::vector<std::string> warnings;
+    CompileGrammar(params, {}, &warnings);
+    for (const std::string& warning : warnings) PrintWarning(where + ": " + warning);
   } catch (const RequestError& e) {
-    throw ConfigError(flag + ": " + e.what());
+    throw ConfigError(where + ": " + e.what());
   }
-  return StructuredOutputsParams{std::move(schema)};
+  return params;
 }
 
 }  // namespace vllm::app

@@ -1,4 +1,4 @@
-// --json-schema and --schema: the JSON Schema that answers must match. Any thread.
+// The flags that constrain the text of answers: --json-schema, --schema, --regex and the others. Any thread.
 #pragma once
 
 #include <optional>
@@ -6,14 +6,18 @@
 #include <string_view>
 
 #include "app/cli/settings.h"
-#include "engine/request/sampling_params.h"
+#include "engine/request/structured_outputs_params.h"
 
 namespace vllm::app {
 
-// Returns the value of --json-schema or --schema, or nullopt if neither is set, or if the value is empty or "off". If
-// two sources set one each, the source of higher precedence counts. Throws ConfigError if one source sets both, if the
-// schema is invalid or not supported, or if the file cannot be read or exceeds 1 MiB; ResourceError.
-std::optional<StructuredOutputsParams> ReadSchema(const Settings& settings);
+// Returns the constraint that the flags ask for, or nullopt if there is none. A value that is empty or "off" switches a
+// constraint off. If several sources set one, the source of highest precedence counts. Throws ConfigError if one source
+// sets more than one, if the constraint is invalid or not supported, or if a file cannot be read or exceeds 1 MiB;
+// ResourceError.
+std::optional<StructuredOutputsParams> ReadStructuredOutputs(const Settings& settings);
+
+// Returns true for the flags that ReadStructuredOutputs reads.
+bool IsStructuredOutputsFlag(std::string_view name);
 
 // Converts the short form of `llm --schema` to a JSON Schema of an object that has exactly the named members:
 //   FIELDS = FIELD ("," | line break) ...     with a line break in the text, commas do not separate fields

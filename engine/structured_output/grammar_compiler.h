@@ -1,4 +1,4 @@
-// GrammarCompiler: makes the grammars that requests ask for, for one model's vocabulary. Equal schemas are compiled
+// GrammarCompiler: makes the grammars that requests ask for, for one model's vocabulary. Equal constraints are compiled
 // once while they are among the last kMaxGrammars. Owned by the InputProcessor; front-end thread only.
 #pragma once
 
@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <string>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "engine/request/sampling_params.h"
@@ -26,15 +27,18 @@ class GrammarCompiler {
   GrammarCompiler(const tokenizer::Tokenizer* tokenizer, int64_t vocab_size)
       : tokenizer_(tokenizer), vocab_size_(vocab_size) {}
 
-  // Throws RequestError if the schema is rejected (see CompileJsonSchema), if the start of its texts exceeds a limit of
-  // ByteGrammarAutomaton, if there is no tokenizer, or if its tokens do not stand for bytes.
+  // Throws RequestError if the constraint is rejected (see CompileGrammar), if there is no tokenizer, or if its tokens
+  // do not stand for bytes.
   std::shared_ptr<const CompiledGrammar> Compile(const StructuredOutputsParams& params);
 
  private:
+  // The id of a special token of the tokenizer.
+  std::optional<int32_t> FindToken(std::string_view text) const;
+
   const tokenizer::Tokenizer* tokenizer_;
   int64_t vocab_size_;
-  std::shared_ptr<const VocabTrie> trie_;                                               // null: not needed yet
-  std::list<std::pair<std::string, std::shared_ptr<const CompiledGrammar>>> grammars_;  // by schema, last used first
+  std::shared_ptr<const VocabTrie> trie_;  // null: not needed yet
+  std::list<std::pair<StructuredOutputsParams, std::shared_ptr<const CompiledGrammar>>> grammars_;  // last used first
 };
 
 }  // namespace vllm

@@ -8,14 +8,14 @@
 #include <memory>
 #include <span>
 
-#include "engine/structured_output/byte_grammar_automaton.h"
+#include "engine/structured_output/matcher/grammar_automaton.h"
 
 namespace vllm {
 
 struct CompiledGrammar {
-  CompiledGrammar(ByteGrammar grammar, std::shared_ptr<const VocabTrie> trie)
+  CompiledGrammar(Grammar grammar, std::shared_ptr<const VocabTrie> trie)
       : automaton(std::move(grammar), std::move(trie)) {}
-  mutable ByteGrammarAutomaton automaton;  // its states are a cache
+  mutable GrammarAutomaton automaton;  // its states are a cache
 };
 
 class GrammarMatcher {
@@ -24,10 +24,10 @@ class GrammarMatcher {
   GrammarMatcher(std::shared_ptr<const CompiledGrammar> grammar, std::span<const int32_t> stop_token_ids);
 
   // Adds the next token. Returns false and changes nothing if the grammar does not allow it. Throws like
-  // ByteGrammarAutomaton::Advance.
+  // GrammarAutomaton::Advance.
   bool AcceptToken(int32_t token_id);
   // Sets bit t % 32 of word t / 32 of `bitmask` if token t may come next, and clears the others. After a stop token,
-  // only stop tokens may come. Throws like ByteGrammarAutomaton::Advance.
+  // only stop tokens may come. Throws like GrammarAutomaton::Advance.
   void FillBitmask(TokenBitmask& bitmask);
   // Returns true if the tokens so far are a complete text.
   bool MayEnd();
@@ -38,7 +38,7 @@ class GrammarMatcher {
 
   std::shared_ptr<const CompiledGrammar> grammar_;
   std::vector<int32_t> stop_token_ids_;
-  ByteGrammarAutomaton::Position position_;
+  GrammarAutomaton::Position position_;
   bool is_terminated_ = false;
 };
 

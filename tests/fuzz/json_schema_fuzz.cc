@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/config/errors.h"
-#include "engine/structured_output/byte_grammar_automaton.h"
-#include "engine/structured_output/json_schema_compiler.h"
+#include "engine/structured_output/matcher/grammar_automaton.h"
+#include "engine/structured_output/json_schema/schema_compiler.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace vllm {
@@ -29,12 +29,12 @@ bool IsJson(const std::string& text) {
   }
 }
 
-void Walk(ByteGrammarAutomaton& automaton, std::string_view choices) {
-  ByteGrammarAutomaton::Position position;
+void Walk(GrammarAutomaton& automaton, std::string_view choices) {
+  GrammarAutomaton::Position position;
   for (size_t i = 0; i < std::min(choices.size(), kMaxSteps); ++i) {
-    std::vector<ByteGrammarAutomaton::Position> next;
+    std::vector<GrammarAutomaton::Position> next;
     for (int byte = 0; byte < 256; ++byte) {
-      ByteGrammarAutomaton::Position to = position;
+      GrammarAutomaton::Position to = position;
       const char c = static_cast<char>(byte);
       if (automaton.Advance(to, std::string_view(&c, 1))) next.push_back(std::move(to));
     }
@@ -51,7 +51,7 @@ void Walk(ByteGrammarAutomaton& automaton, std::string_view choices) {
 void FuzzOne(std::string_view input) {
   const size_t end = input.find('\0');
   try {
-    ByteGrammarAutomaton automaton(CompileJsonSchema(input.substr(0, end)),
+    GrammarAutomaton automaton(CompileJsonSchema(input.substr(0, end)),
                                    std::make_shared<const VocabTrie>(std::vector<std::string>(), 0));
     if (end != input.npos) Walk(automaton, input.substr(end + 1));
   } catch (const RequestError&) {

@@ -6,20 +6,21 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/structured_output/byte_grammar_automaton.h"
-#include "engine/structured_output/json_schema_compiler.h"
+#include "engine/structured_output/json_schema/schema_compiler.h"
+#include "engine/structured_output/matcher/grammar_automaton.h"
 
 namespace vllm::testing_support {
 
 class GrammarText {
  public:
   // Throws RequestError like CompileJsonSchema.
-  explicit GrammarText(std::string_view schema)
-      : automaton_(CompileJsonSchema(schema), std::make_shared<const VocabTrie>(std::vector<std::string>(), 0)) {}
+  explicit GrammarText(std::string_view schema, const JsonSchemaOptions& options = {})
+      : automaton_(CompileJsonSchema(schema, options),
+                   std::make_shared<const VocabTrie>(std::vector<std::string>(), 0)) {}
 
   // Returns whether the schema allows exactly this text.
   bool Accepts(std::string_view text) {
-    ByteGrammarAutomaton::Position position;
+    GrammarAutomaton::Position position;
     for (const char c : text) {
       if (!automaton_.Advance(position, std::string_view(&c, 1))) return false;
     }
@@ -27,7 +28,7 @@ class GrammarText {
   }
 
  private:
-  ByteGrammarAutomaton automaton_;
+  GrammarAutomaton automaton_;
 };
 
 }  // namespace vllm::testing_support

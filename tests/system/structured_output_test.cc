@@ -106,16 +106,16 @@ TEST_F(StructuredOutputTest, GreedyOutputsEqualTryingEveryToken) {
   for (const std::string& schema : kSchemas) {
     const Ids prompt = tokenizer_->Encode("What is a batch?", true);
     const RequestOutput constrained = Run(prompt, Params(schema, 1, 0.0));
-    ByteGrammarAutomaton automaton(CompileJsonSchema(schema),
+    GrammarAutomaton automaton(CompileJsonSchema(schema),
                                    std::make_shared<const VocabTrie>(std::vector<std::string>(), 0));
     Ids reference;
-    ByteGrammarAutomaton::Position position;
+    GrammarAutomaton::Position position;
     while (reference.size() < 60 && (reference.empty() || reference.back() != eos)) {
       SamplingParams params = Params("", 1, 0.0);
       params.allowed_token_ids = Ids();
       if (automaton.MayEnd(position)) params.allowed_token_ids->push_back(eos);
       for (size_t id = 0; id < bytes.size(); ++id) {
-        ByteGrammarAutomaton::Position next = position;
+        GrammarAutomaton::Position next = position;
         if (bytes[id].empty() || !automaton.Advance(next, bytes[id])) continue;
         params.allowed_token_ids->push_back(static_cast<int32_t>(id));
       }
