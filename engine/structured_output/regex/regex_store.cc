@@ -373,38 +373,37 @@ RegexId RegexStore::ComputeDerivative(const Node& node, RegexId id, uint8_t byte
 bool RegexStore::IsNothing(RegexId id) {
   if (!nodes_[id].may_be_nothing) return id == kNothing;
   if (nothing_[id] != 0) return nothing_[id] == 1;
-  // Look for a text, depth first.
+  // Look for a text, depth first. Derive by one class at a time, because mostly one of the first leads to a text.
   std::array<uint8_t, 256> bytes{};
   for (size_t byte = 256; byte-- > 0;) bytes[classes_[byte]] = static_cast<uint8_t>(byte);
   struct Visit {
     RegexId id;
-    size_t parent;
+    size_t next_class;
   };
-  std::vector<Visit> visits = {{id, 0}};
+  std::vector<Visit> path = {{id, 0}};
   std::unordered_set<RegexId> seen = {id};
-  std::vector<size_t> pending = {0};
-  while (!pending.empty()) {
-    const size_t index = pending.back();
-    pending.pop_back();
-    const RegexId current = visits[index].id;
-    if (nodes_[current].nullable || !nodes_[current].may_be_nothing || nothing_[current] == 2) {
-      for (size_t i = index;; i = visits[i].parent) {
-        nothing_[visits[i].id] = 2;
-        if (i == 0) return false;
-      }
+  if (nodes_[id].nullable) {
+    nothing_[id] = 2;
+    return false;
+  }
+  while (!path.empty()) {
+    if (path.back().next_class == num_classes_) {
+      path.pop_back();
+      continue;
     }
-    for (size_t c = num_classes_; c-- > 0;) {
-      const RegexId next = Derivative(current, bytes[c]);
-      if (next == kNothing || nothing_[next] == 1 || !seen.insert(next).second) continue;
-      if (visits.size() == kMaxEmptinessStates) {
-        throw EmptinessLimitError("the grammar needs too many states to find out if it has a text (limit " +
-                                  std::to_string(kMaxEmptinessStates) + ")");
-      }
-      visits.push_back({next, index});
-      pending.push_back(visits.size() - 1);
+    const RegexId next = Derivative(path.back().id, bytes[path.back().next_class++]);
+    if (next == kNothing || nothing_[next] == 1 || !seen.insert(next).second) continue;
+    path.push_back({next, 0});
+    if (nodes_[next].nullable || !nodes_[next].may_be_nothing || nothing_[next] == 2) {
+      for (const Visit& visit : path) nothing_[visit.id] = 2;
+      return false;
+    }
+    if (seen.size() > kMaxEmptinessStates) {
+      throw EmptinessLimitError("the grammar needs too many states to find out if it has a text (limit " +
+                                std::to_string(kMaxEmptinessStates) + ")");
     }
   }
-  for (const Visit& visit : visits) nothing_[visit.id] = 1;
+  for (const RegexId visited : seen) nothing_[visited] = 1;
   return true;
 }
 
