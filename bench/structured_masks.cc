@@ -1,4 +1,4 @@
-// Measures the masks of structured output: bench/structured_masks [TOKENIZER_DIRECTORY [WORKLOAD]]. For grammars like
+// Measures the masks of structured output: bench/structured_masks TOKENIZER_DIRECTORY [WORKLOAD]. For grammars like
 // those of JSON Schemas, it reads random texts token by token, with a new automaton for each text, and prints the time
 // per mask (all masks, and those that were computed because no earlier position had them), the time to make an
 // automaton, and its memory.
@@ -206,9 +206,12 @@ void Measure(const Workload& workload, const std::shared_ptr<const VocabTrie>& t
 
 int main(int argc, char** argv) {
   using namespace vllm;
-  const std::string directory =
-      argc > 1 ? argv[1] : std::string(VLLMCLI_SOURCE_DIR) + "/../shared/realdata/tokenizers/qwen2.5";
-  const auto tokenizer = tokenizer::LoadTokenizer(directory);
+  if (argc < 2) {
+    std::fprintf(stderr, "usage: structured_masks TOKENIZER_DIRECTORY [WORKLOAD]
+");
+    return 2;
+  }
+  const auto tokenizer = tokenizer::LoadTokenizer(argv[1]);
   const Clock::time_point begin = Clock::now();
   const auto trie = std::make_shared<const VocabTrie>(*tokenizer::TokenBytes(*tokenizer), tokenizer->VocabSize());
   const TokenSlices& slices = trie->slices();

@@ -277,6 +277,31 @@ TEST(GrammarAutomatonTest, ACopiedPositionComesBackToItsText) {
   EXPECT_TRUE(automaton.MayEnd(earlier));
 }
 
+// A text with a special token, so long that the automaton discards its states many times.
+TEST(GrammarAutomatonTest, DiscardedStatesAreMadeAgain) {
+  constexpr uint32_t kLength = 80'000;
+  GrammarAutomaton automaton = Automaton([](GrammarBuilder& builder, SymbolId start) {
+    const SymbolId letters = builder.AddTerminal(
+        builder.regexes().Repeat(builder.regexes().Bytes(ByteSet::Range('a', 'z')), kLength, kLength));
+    builder.AddAlternative(start, {builder.AddTokens({{5, 5}}), letters, Text(builder, ".")});
+  });
+  Position position;
+  ASSERT_TRUE(automaton.AdvanceToken(position, 5));
+  Position early = position;
+  size_t num_discards = 0;
+  for (uint32_t i = 0; i < kLength; i += 1000) {
+    const uint64_t generation = position.generation;
+    ASSERT_TRUE(automaton.Advance(position, std::string(1000, 'x')));
+    num_discards += position.generation != generation ? 1 : 0;
+    ASSERT_TRUE(automaton.Advance(early, "y"));
+  }
+  EXPECT_GT(num_discards, 1u);
+  EXPECT_FALSE(automaton.Advance(position, "x"));
+  EXPECT_TRUE(automaton.Advance(position, "."));
+  EXPECT_TRUE(automaton.MayEnd(position));
+  EXPECT_FALSE(automaton.Advance(early, "."));
+}
+
 // 0xFF marks special tokens in the text of a position, so it must be no text, also if its class of bytes is.
 TEST(GrammarAutomatonTest, TheByte0xFFIsNoText) {
   GrammarAutomaton automaton = Automaton([](GrammarBuilder& builder, SymbolId start) {

@@ -20,7 +20,7 @@ GrammarAutomaton::GrammarAutomaton(Grammar grammar, std::shared_ptr<const VocabT
       lexer_(grammar_),
       rows_(grammar_),
       path_(trie_->max_depth() + 1) {
-  // 0xFF has a class of its own, the last one, because it is in no text: it would look like a special token.
+  // 0xFF is the only byte of the last class, because it is in no text: it would look like a special token.
   for (size_t byte = 0; byte < 256; ++byte) classes_[byte] = lexer_.ClassOf(static_cast<uint8_t>(byte));
   for (size_t i = 0; i < lexer_.num_classes(); ++i) class_bytes_.push_back(lexer_.representatives()[i]);
   // If it is the only byte of its class, this class is not used.

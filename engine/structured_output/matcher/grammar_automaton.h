@@ -26,7 +26,7 @@ namespace vllm {
 // The only text that may follow.
 struct ForcedText {
   std::string bytes;
-  bool ends = false;  // after these bytes, nothing but the end may follow
+  bool ends = false;  // after these bytes, only the end may follow
 };
 
 class GrammarAutomaton {

@@ -34,8 +34,8 @@ class GrammarLimitError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// It takes too many steps to find out if an expression matches any text. Unlike other limits, the time to reach this
-// one is long, so whoever tries many texts should stop.
+// It takes too many steps to find out if an expression matches any text. Unlike other limits, this one takes long to
+// reach, so callers that try many texts should stop.
 class EmptinessLimitError : public GrammarLimitError {
  public:
   using GrammarLimitError::GrammarLimitError;
