@@ -76,10 +76,13 @@ class AnswerWriter {
   const RequestStats& stats() const { return stats_; }
   bool failed() const { return failed_; }
   const std::string& error() const { return error_; }
+  // An answer that must match a constraint ended before it was complete.
+  bool is_incomplete() const { return is_incomplete_; }
 
  private:
   void WriteText(const RequestOutput& output) {
     for (const CompletionOutput& completion : output.outputs) {
+      if (completion.valid == false) is_incomplete_ = true;
       display_->Feed(AnswerText(output, completion), completion.finish_reason != FinishReason::kNone);
     }
   }
@@ -137,6 +140,7 @@ class AnswerWriter {
   std::unique_ptr<AnswerDisplay> display_;
   RequestStats stats_;
   bool failed_ = false;
+  bool is_incomplete_ = false;
   std::string error_;
 };
 
@@ -204,6 +208,7 @@ int GenerateCommand(const Settings& given) {
     PrintError(writer.error());
     return 1;
   }
+  if (writer.is_incomplete()) PrintWarning("the answer ended before it was complete; --max-tokens sets its length");
   return 0;
 }
 
