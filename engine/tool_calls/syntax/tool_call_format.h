@@ -9,7 +9,8 @@
 //   <tool_call>\n{"name": "f", "arguments": {"x": 1}}\n</tool_call>
 //   begin = "<tool_call>\n", name_prefix = "{\"name\": \"", name_suffix = "\"", arguments_begin = ", \"arguments\": ",
 //   arguments_end = "}", end = "\n</tool_call>", separator = "\n", trigger = "<tool_call>"
-// ToolCallParser accepts any white space where these texts have some, and a few variants that models write.
+// "%INDEX%" stands for the index of the call in the output. ToolCallParser accepts any white space where these texts
+// have some, and a few variants that models write.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,7 @@ enum class ArgumentStyle : uint8_t {
 
 struct CallSyntax {
   ArgumentStyle style = ArgumentStyle::kJson;
-  std::string_view trigger;  // a call or section begins where this text occurs; a prefix of what is written first
+  std::string_view trigger = "";  // a call or section begins where this text occurs; a prefix of what is written first
   std::string_view section_begin = "", section_end = "";
   std::string_view begin = "", end = "";
   std::string_view name_prefix = "", name_suffix = "";
@@ -52,10 +53,10 @@ struct ToolCallFormat {
     kKimi,            // "functions.NAME:INDEX"
   };
 
-  std::string_view name;     // vLLM's name of its parser, where it has one
-  std::string_view aliases;  // more names, separated by spaces
-  Reader reader;
-  CallSyntax syntax;
+  std::string_view name = "";     // vLLM's name of its parser, where it has one
+  std::string_view aliases = "";  // more names, separated by spaces
+  Reader reader = Reader::kJsonCalls;
+  CallSyntax syntax = {};
   // Other texts that begin and end calls, which the parser accepts too, separated by line breaks.
   std::string_view more_triggers = "";
   std::string_view more_ends = "";
@@ -64,7 +65,7 @@ struct ToolCallFormat {
   // ...or, if no format's text is in the template, if this text is one token of the vocabulary.
   std::string_view vocabulary_text = "";
   CallIds call_ids = CallIds::kHex;
-  // Nothing but the name of a tool tells a call from other text: only calls of known tools are recognized, and only at
+  // Only the name of a tool tells a call from other text: only calls of known tools are recognized, and only at
   // the beginning of a line.
   bool is_bare = false;
 };
