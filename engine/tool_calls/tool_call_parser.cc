@@ -26,7 +26,8 @@ std::vector<Trigger> TriggersOf(const ToolCallFormat& format) {
     triggers.push_back({HarmonyCallReader::kRecipient, true});
     more = HarmonyCallReader::kMarks;
   } else {
-    triggers.push_back({format.syntax.trigger, format.is_bare});
+    // An object is known to be no call after its first key, so it may be anywhere. A list could be any text.
+    triggers.push_back({format.syntax.trigger, format.is_bare && format.syntax.trigger != "{"});
   }
   while (!more.empty()) {
     const size_t end = more.find('\n');
@@ -98,7 +99,7 @@ class ToolCallParser::Impl : public CallSink {
   const std::string& error() const { return error_; }
 
   // CallSink
-  void StartCall(std::string_view name) override {
+  void StartCall(std::string_view name, std::string_view id) override {
     if (num_calls_ >= kMaxCalls) {
       is_over_limit_ = true;
       return;
@@ -107,7 +108,7 @@ class ToolCallParser::Impl : public CallSink {
     event.kind = ToolCallEvent::Kind::kCallStart;
     event.call_index = num_calls_;
     event.name = std::string(name);
-    event.id = MakeCallId(format_.call_ids, request_id_, num_calls_, name);
+    event.id = id.empty() ? MakeCallId(format_.call_ids, request_id_, num_calls_, name) : std::string(id);
     events_->push_back(std::move(event));
     is_inside_call_ = true;
     ++num_calls_;

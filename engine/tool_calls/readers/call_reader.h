@@ -14,8 +14,8 @@ namespace vllm {
 class CallSink {
  public:
   virtual ~CallSink() = default;
-  // A call begins. REQUIRES: the previous one has ended.
-  virtual void StartCall(std::string_view name) = 0;
+  // A call begins. `id` is the model's own id, or empty. REQUIRES: the previous call has ended.
+  virtual void StartCall(std::string_view name, std::string_view id) = 0;
   virtual void AddArguments(std::string_view json) = 0;
   virtual void EndCall() = 0;
   // The text after the section is that of a thought, or of the answer. Harmony only.

@@ -35,7 +35,7 @@ ReadResult GemmaCallReader::FeedName(char c) {
     return name_.size() > kMaxToolNameBytes ? ReadResult::kInvalid : ReadResult::kMore;
   }
   if (c != '{' || name_.empty()) return ReadResult::kInvalid;
-  sink_.StartCall(name_);
+  sink_.StartCall(name_, "");
   is_first_ = true;
   return Open(c);
 }
@@ -117,8 +117,11 @@ ReadResult GemmaCallReader::FeedWord(char c) {
   if (may_be_mark && word_.size() < string_mark_.size() && string_mark_[word_.size()] == c) {
     word_ += c;
     if (word_ == string_mark_) {
-      sink_.AddArguments("\"");
       held_.clear();
+      word_.clear();
+      // FunctionGemma puts marks around numbers too.
+      is_typed_ = stack_.size() == 1 && (tools_.ParameterTypes(name_, top_key_) & kJsonString) == 0;
+      if (!is_typed_) sink_.AddArguments("\"");
       state_ = State::kString;
     }
     return ReadResult::kMore;
@@ -139,13 +142,18 @@ ReadResult GemmaCallReader::FeedString(char c) {
   scratch_.clear();
   while (!held_.empty()) {
     if (held_ == string_mark_) {
-      scratch_ += '"';
+      scratch_ = is_typed_ ? ConvertToolValue(word_, tools_.ParameterTypes(name_, top_key_)) : scratch_ + '"';
       held_.clear();
       state_ = State::kAfterValue;
       break;
     }
     if (string_mark_.starts_with(held_)) break;
-    AppendJsonEscaped(held_.front(), scratch_);
+    if (is_typed_) {
+      if (word_.size() >= kMaxWordBytes) return ReadResult::kInvalid;
+      word_ += held_.front();
+    } else {
+      AppendJsonEscaped(held_.front(), scratch_);
+    }
     held_.erase(0, 1);
   }
   if (!scratch_.empty()) sink_.AddArguments(scratch_);
@@ -155,8 +163,13 @@ ReadResult GemmaCallReader::FeedString(char c) {
 ReadResult GemmaCallReader::FeedAfterValue(char c) {
   if (IsCallSpace(c)) return ReadResult::kMore;
   if (c == '}' || c == ']') return Close(c);
-  if (c != ',') return ReadResult::kInvalid;
   key_.clear();
+  if (c != ',') {
+    // Models forget commas after strings.
+    if (stack_.back() != '{') return ReadResult::kInvalid;
+    state_ = State::kKey;
+    return FeedKey(c);
+  }
   state_ = stack_.back() == '{' ? State::kKey : State::kValue;
   return ReadResult::kMore;
 }

@@ -42,6 +42,7 @@ class GemmaCallReader : public CallReader {
   State state_ = State::kPrefix;
   std::string stack_;  // '{' or '[' of each open container
   bool is_first_ = true;
+  bool is_typed_ = false;  // the string is the text of a value of another type
   std::string name_;
   std::string key_;      // of the innermost object
   std::string top_key_;  // of the arguments

@@ -49,7 +49,7 @@ ReadResult HarmonyCallReader::Feed(char c) {
       if (IsCallSpace(c)) return ReadResult::kMore;
       if (c != '{') return ReadResult::kInvalid;
       sink_.SetReasoning(false);
-      sink_.StartCall(name_);
+      sink_.StartCall(name_, "");
       state_ = State::kArguments;
       [[fallthrough]];
     case State::kArguments: {

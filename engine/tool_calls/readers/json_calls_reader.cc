@@ -106,7 +106,7 @@ ReadResult JsonCallsReader::EndName() {
 
 void JsonCallsReader::Emit() {
   if (!has_name_ || !has_arguments_) return;
-  if (!is_started_) sink_.StartCall(name_);
+  if (!is_started_) sink_.StartCall(name_, "");
   is_started_ = true;
   if (!arguments_.empty()) sink_.AddArguments(arguments_);
   arguments_.clear();
@@ -119,6 +119,7 @@ ReadResult JsonCallsReader::EndObject() {
     return ReadResult::kMore;
   }
   if (!has_name_) return ReadResult::kInvalid;
+  if (!has_arguments_ && format_.is_bare) return ReadResult::kInvalid;
   if (!has_arguments_) arguments_ = "{}";
   has_arguments_ = true;
   Emit();

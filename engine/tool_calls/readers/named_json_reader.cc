@@ -35,11 +35,14 @@ NamedJsonReader::NamedJsonReader(const ToolCallFormat& format, std::string_view 
 
 bool NamedJsonReader::SetName() {
   if (format_.syntax.name_suffix.starts_with(kIndexMark)) {
+    id_ = name_;
     std::string_view name = name_;
     if (name.starts_with(format_.syntax.name_prefix)) name.remove_prefix(format_.syntax.name_prefix.size());
     const size_t colon = name.rfind(':');
     if (colon != std::string_view::npos && name.find_first_not_of("0123456789", colon + 1) == std::string_view::npos) {
       name = name.substr(0, colon);
+    } else {
+      id_.clear();
     }
     name_ = std::string(name);
   }
@@ -84,7 +87,7 @@ ReadResult NamedJsonReader::FeedArguments(char c) {
     if (IsCallSpace(c)) return ReadResult::kMore;
     if (c != '{') return ReadResult::kInvalid;
     scanner_ = JsonTextScanner();
-    sink_.StartCall(name_);
+    sink_.StartCall(name_, id_);
     state_ = State::kArguments;
   }
   scratch_.clear();

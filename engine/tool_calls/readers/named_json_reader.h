@@ -43,6 +43,7 @@ class NamedJsonReader : public CallReader {
   LiteralMatcher matcher_;
   JsonTextScanner scanner_;
   std::string name_;
+  std::string id_;  // of Kimi
   std::string scratch_;
   std::unique_ptr<JsonCallsReader> objects_;  // of Mistral's older models
 };

@@ -25,7 +25,7 @@ PythonicCallReader::PythonicCallReader(const ToolCallFormat& format, std::string
 }
 
 void PythonicCallReader::Start() {
-  if (!is_started_) sink_.StartCall(name_);
+  if (!is_started_) sink_.StartCall(name_, "");
   is_started_ = true;
 }
 

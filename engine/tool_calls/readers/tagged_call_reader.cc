@@ -75,7 +75,7 @@ ReadResult TaggedCallReader::FeedMatcher(char c) {
       state_ = State::kName;
       return ReadResult::kMore;
     case State::kAfterName:
-      sink_.StartCall(name_);
+      sink_.StartCall(name_, "");
       num_arguments_ = 0;
       ExpectNext();
       return ReadResult::kMore;
@@ -109,7 +109,7 @@ ReadResult TaggedCallReader::FeedName(char c) {
     return FeedMatcher(c);
   }
   if (!IsCallSpace(c) && c != '<') return ReadResult::kInvalid;
-  sink_.StartCall(name_);
+  sink_.StartCall(name_, "");
   num_arguments_ = 0;
   ExpectNext();
   return FeedMatcher(c);

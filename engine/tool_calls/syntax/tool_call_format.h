@@ -65,8 +65,7 @@ struct ToolCallFormat {
   // ...or, if no format's text is in the template, if this text is one token of the vocabulary.
   std::string_view vocabulary_text = "";
   CallIds call_ids = CallIds::kHex;
-  // Only the name of a tool tells a call from other text: only calls of known tools are recognized, and only at
-  // the beginning of a line.
+  // Only the name of a tool tells a call from other text, so only calls of known tools are recognized.
   bool is_bare = false;
 };
 
