@@ -81,7 +81,7 @@ ReadResult PythonicCallReader::CloseBracket() {
   if (ends_.empty()) return ReadResult::kDone;
   matcher_.Reset(ends_);
   state_ = State::kEnd;
-  return ReadResult::kMore;
+  return ReadResult::kClosing;
 }
 
 ReadResult PythonicCallReader::FeedEnd(char c) {
