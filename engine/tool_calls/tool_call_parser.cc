@@ -321,8 +321,8 @@ class ToolCallParser::Impl : public CallSink {
   std::unique_ptr<CallReader> reader_;  // inside a section
   std::string mark_;                    // the beginning of a trigger
   std::string space_;                   // white space before mark_
-  std::string raw_;     // bytes of the section since its start, the last call, or the last arguments
-  std::string replay_;  // bytes to read again, in reverse
+  std::string raw_;                     // bytes of the section since its start, the last call, or the last arguments
+  std::string replay_;                  // bytes to read again, in reverse
   bool is_inside_call_ = false;
   bool has_ended_call_ = false;  // in this section
   bool is_after_section_ = false;

@@ -1,6 +1,6 @@
 // Fuzzes ToolCallParser. The first byte chooses the format, the second one the size of the pieces. Pieces must give the
-// events of the whole text, complete calls must have valid arguments, and text must not be invented or, without calls and
-// markers, lost.
+// events of the whole text, complete calls must have valid arguments, and text must not be invented or, without calls
+// and markers, lost.
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -48,7 +48,8 @@ void FuzzOne(std::string_view bytes) {
   ToolCallOutput output;
   output.Add(whole);
   const bool is_harmony = format.reader == ToolCallFormat::Reader::kHarmony;
-  Require(IsSubsequence(output.text + output.reasoning, bytes), "text is part of the output");
+  Require(IsSubsequence(output.text, bytes), "text is part of the output");
+  Require(IsSubsequence(output.reasoning, bytes), "the thought is part of the output");
   const bool has_marker = bytes.find(format.syntax.trigger) != std::string_view::npos;
   if (output.calls.empty() && !is_harmony && !has_marker && format.more_triggers.empty()) {
     Require(output.text == bytes, "an output without markers is text");
