@@ -229,6 +229,7 @@ int BatchCommand(const Settings& given) {
   LoadedModel model = LoadModel(settings, options);
   KeepContext(target, *model.engine);
   defaults.params = model.sampling_params;
+  if (model.renderer != nullptr) defaults.tools = ToolsOfVariables(model.renderer->variables());
   RowParser parser(input.format, defaults, model.renderer.get());
   RowSource source(*input.records, parser);
   source.SetSelection(selection);

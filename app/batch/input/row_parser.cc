@@ -232,6 +232,7 @@ BatchRow RowParser::Parse(std::string_view record, RowId& id) const {
   BatchRow row;
   row.params = defaults_.params;
   row.is_chat = PromptsAreChats();
+  if (row.is_chat) row.tools.tools = defaults_.tools;
   if (!is_table()) {
     if (format_ == InputFormat::kTextFiles && record.find('\0') != std::string_view::npos) {
       throw RowError("invalid_row", "file: is not a text file");
@@ -321,7 +322,7 @@ BatchRow RowParser::ParseJson(std::string_view record, RowId& id) const {
     row.prompt = TextPrompt{ChatPrompt(*body, defaults_.system, renderer_), false};
     row.is_chat = true;
     try {
-      row.tools = ReadToolRequest(*body);
+      row.tools = ReadToolRequest(*body, defaults_.tools);
     } catch (const RequestError& error) {
       throw RowError("invalid_row", error.what());
     }
@@ -333,6 +334,7 @@ BatchRow RowParser::ParseJson(std::string_view record, RowId& id) const {
     const std::string text = WithPreset(TextField("prompt", *prompt));
     row.is_chat = PromptsAreChats();
     if (row.is_chat) {
+      row.tools.tools = defaults_.tools;
       row.prompt = TextRowPrompt(text, defaults_.system);
     } else {
       row.prompt = TextPrompt{text, add_special_tokens};

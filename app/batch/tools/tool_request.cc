@@ -1,5 +1,8 @@
 #include "app/batch/tools/tool_request.h"
 
+#include <utility>
+#include <vector>
+
 #include <nlohmann/json.hpp>
 
 #include "app/output/json_text.h"
@@ -40,13 +43,15 @@ bool IsToolField(const std::string& name) {
   return name == "tools" || name == "tool_choice" || name == "parallel_tool_calls";
 }
 
-ToolRequest ReadToolRequest(const Json& body) {
+ToolRequest ReadToolRequest(const Json& body, std::shared_ptr<const ToolSet> default_tools) {
   ToolRequest request;
   const auto field = [&](const char* name) {
     const auto found = body.find(name);
     return found == body.end() ? Json() : *found;
   };
-  if (const Json tools = field("tools"); !tools.is_null() && tools != Json::array()) {
+  if (const Json tools = field("tools"); tools.is_null()) {
+    request.tools = std::move(default_tools);
+  } else if (tools != Json::array()) {
     request.tools = std::make_shared<const ToolSet>(ParseToolDefinitions(DumpJson(tools)));
   }
   if (const Json choice = field("tool_choice"); !choice.is_null()) ReadChoice(choice, request);
@@ -60,6 +65,19 @@ ToolRequest ReadToolRequest(const Json& body) {
     throw RequestError("tool_choice: no tool has this name (" + Escape(request.named_tool) + ")");
   }
   return request;
+}
+
+std::shared_ptr<const ToolSet> ToolsOfVariables(const std::string& variables_json) {
+  Json variables;
+  if (variables_json.empty() || !ParseJsonText(variables_json, variables).empty() || !variables.contains("tools")) {
+    return nullptr;
+  }
+  try {
+    std::vector<ToolDefinition> tools = ParseToolDefinitions(DumpJson(variables["tools"]));
+    return tools.empty() ? nullptr : std::make_shared<const ToolSet>(std::move(tools));
+  } catch (const RequestError&) {
+    return nullptr;  // only the template reads them
+  }
 }
 
 void ApplyToolRequest(const ToolRequest& request, const ToolCallFormat* format, SamplingParams& params) {

@@ -35,8 +35,13 @@ struct ToolRequest {
 bool IsToolField(const std::string& name);
 
 // Reads tools, tool_choice ("none", "auto", "required" or {"type":"function","function":{"name"}}) and
-// parallel_tool_calls of `body`. Throws RequestError. REQUIRES: `body` is an object.
-ToolRequest ReadToolRequest(const nlohmann::ordered_json& body);
+// parallel_tool_calls of `body`. `default_tools`, which may be null, are those of a body without tools. Throws
+// RequestError. REQUIRES: `body` is an object.
+ToolRequest ReadToolRequest(const nlohmann::ordered_json& body, std::shared_ptr<const ToolSet> default_tools = nullptr);
+
+// Returns the tools of the template variables `variables_json` (PromptRenderer::variables), which are those of --tools.
+// Returns null if there are none, or if they are not definitions that ParseToolDefinitions accepts.
+std::shared_ptr<const ToolSet> ToolsOfVariables(const std::string& variables_json);
 
 // Prepares a request whose output ToolCallParser will read: its text must contain special tokens. `format` is the
 // model's, or null if it is unknown; then the output stays text. Throws RequestError if the choice cannot be enforced.
