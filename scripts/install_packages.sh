@@ -9,7 +9,7 @@ packages=(
   libsqlite3-dev libssl-dev libtoml11-dev libutf8proc-dev libxxhash-dev nlohmann-json3-dev
 )
 if [ "${1:-}" = --tests ]; then
-  packages+=(libbenchmark-dev libgtest-dev libmpich-dev libopenmpi-dev libvterm-dev mpich openmpi-bin)
+  packages+=(libbenchmark-dev libgtest-dev libmpich-dev libopenmpi-dev libre2-dev libvterm-dev mpich openmpi-bin)
 fi
 
 missing=()

@@ -10,9 +10,11 @@
 
 #include "app/batch/input/batch_row.h"
 #include "app/batch/input/sampling_fields.h"
+#include "app/batch/input/structured_outputs_fields.h"
 #include "app/chat/store_interval.h"
 #include "app/cli/parse_value.h"
 #include "app/model/model_digest.h"
+#include "app/model/structured_outputs_setting.h"
 #include "app/output/json_text.h"
 #include "app/output/list_text.h"
 #include "app/terminal/output_stream.h"
@@ -41,7 +43,7 @@ std::string ParamsJson(const std::vector<SamplingValue>& values, const SamplingP
   for (const SamplingValue& value : values) {
     nlohmann::ordered_json parsed = nlohmann::ordered_json::parse(value.value);
     if (value.name == "generation-config" || parsed.is_null() || (parsed.is_array() && parsed.empty())) continue;
-    if (value.name == "schema" || value.name == "json-schema") continue;  // part of structured_outputs
+    if (IsStructuredOutputsFlag(value.name)) continue;
     std::string name = value.name;
     std::replace(name.begin(), name.end(), '-', '_');
     if (name == "logit_bias") {
@@ -52,7 +54,7 @@ std::string ParamsJson(const std::vector<SamplingValue>& values, const SamplingP
     json[name == "thinking_budget" ? "thinking_token_budget" : name] = std::move(parsed);
   }
   if (params.structured_outputs) {
-    json["structured_outputs"]["json"] = nlohmann::ordered_json::parse(params.structured_outputs->json);
+    json["structured_outputs"] = StructuredOutputsJson(*params.structured_outputs);
   }
   json["seed"] = params.seed.value_or(0);
   if (params.max_tokens) json["max_tokens"] = *params.max_tokens;

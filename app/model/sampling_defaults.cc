@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "app/model/schema_setting.h"
+#include "app/model/structured_outputs_setting.h"
 #include "app/output/json_text.h"
 
 namespace vllm::app {
@@ -130,7 +130,7 @@ SamplingDefaults MakeSamplingDefaults(const Settings& settings, const Generation
     const std::optional<std::string> schema = settings.Text(name);
     resolver.FromFlag(name, schema ? Json(*schema) : Json());
   }
-  params.structured_outputs = ReadSchema(settings);
+  params.structured_outputs = ReadStructuredOutputs(settings);
   params.n = resolver.FromFlag("n", settings.Integer("n").value_or(1));
   params.logprobs = resolver.OptionalInteger("logprobs");
   params.prompt_logprobs = resolver.OptionalInteger("prompt-logprobs");

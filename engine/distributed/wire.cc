@@ -141,7 +141,12 @@ void ParamsFields(Archive& archive, Value& params) {
   archive.Field(has_structure);
   if (has_structure) {
     if constexpr (!std::is_const_v<Value>) params.structured_outputs.emplace();
-    archive.Field(params.structured_outputs->json);
+    auto& structure = *params.structured_outputs;
+    archive.Field(structure.kind, StructuredOutputsParams::Kind::kStructuralTag);
+    archive.Field(structure.text);
+    archive.Field(structure.choice);
+    archive.Field(structure.any_order);
+    archive.Field(structure.flexible_whitespace);
   }
   archive.Field(params.bad_words_token_ids);
   archive.Field(params.eos_token_id);

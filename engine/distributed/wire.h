@@ -28,7 +28,7 @@
 //
 //   request, output and stats are the fields of EngineCoreRequest, EngineCoreOutput and SchedulerStats, in the order of
 //   wire.cc. Steady clocks differ between machines, so a point in time is the number of nanoseconds (int64) that have
-//   passed since, or -1 for none. A grammar is sent as its JSON Schema and compiled by the rank that uses it; the
+//   passed since, or -1 for none. A grammar is sent as its source and compiled by the rank that uses it; the
 //   format of the model's thinking is only a flag, because every rank knows that of its model.
 //
 //   Example: abort requests 7 and 8 after the current step:
@@ -50,7 +50,7 @@
 namespace vllm {
 
 // Changes with every change of a message.
-inline constexpr uint32_t kWireVersion = 1;
+inline constexpr uint32_t kWireVersion = 2;
 
 enum class MessageType : uint8_t {
   kHost = 1,

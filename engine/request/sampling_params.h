@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/request/structured_outputs_params.h"
+
 namespace vllm {
 
 enum class RequestOutputKind : uint8_t { kCumulative, kDelta, kFinalOnly };
@@ -22,11 +24,6 @@ struct Limits {
   static constexpr size_t kMaxLogitBias = 1024;
   static constexpr size_t kMaxBadWords = 1024;
   static constexpr size_t kMaxBadWordBytes = 256;
-};
-
-// A constraint on the text of the output, after the model's thinking.
-struct StructuredOutputsParams {
-  std::string json;  // a JSON Schema: the output is a JSON text that it allows, see CompileJsonSchema
 };
 
 struct SamplingParams {

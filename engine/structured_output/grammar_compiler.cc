@@ -7,21 +7,23 @@
 #include <vector>
 
 #include "engine/config/errors.h"
-#include "engine/structured_output/json_schema_compiler.h"
+#include "engine/structured_output/json_schema/schema_compiler.h"
 #include "tokenizer/token_bytes.h"
 #include "tokenizer/tokenizer.h"
 
 namespace vllm {
 
+void CheckStructuredOutputs(const StructuredOutputsParams& params) { CompileJsonSchema(params.text); }
+
 std::shared_ptr<const CompiledGrammar> GrammarCompiler::Compile(const StructuredOutputsParams& params) {
   const auto it =
-      std::find_if(grammars_.begin(), grammars_.end(), [&](const auto& entry) { return entry.first == params.json; });
+      std::find_if(grammars_.begin(), grammars_.end(), [&](const auto& entry) { return entry.first == params.text; });
   if (it != grammars_.end()) {
     grammars_.splice(grammars_.begin(), grammars_, it);
     return it->second;
   }
   if (tokenizer_ == nullptr) throw RequestError("structured_outputs: needs a tokenizer (none is loaded)");
-  Grammar grammar = CompileJsonSchema(params.json);
+  Grammar grammar = CompileJsonSchema(params.text);
   if (trie_ == nullptr) {
     std::optional<std::vector<std::string>> bytes = tokenizer::TokenBytes(*tokenizer_);
     if (!bytes) {
@@ -38,7 +40,7 @@ std::shared_ptr<const CompiledGrammar> GrammarCompiler::Compile(const Structured
     throw RequestError(std::string("structured_outputs: ") + error.what());
   }
   if (grammars_.size() == kMaxGrammars) grammars_.pop_back();
-  grammars_.emplace_front(params.json, compiled);
+  grammars_.emplace_front(params.text, compiled);
   return compiled;
 }
 

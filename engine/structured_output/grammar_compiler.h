@@ -18,6 +18,9 @@ class Tokenizer;
 
 namespace vllm {
 
+// Compiles the constraint for no vocabulary, to find mistakes in it. Throws RequestError.
+void CheckStructuredOutputs(const StructuredOutputsParams& params);
+
 class GrammarCompiler {
  public:
   static constexpr size_t kMaxGrammars = 32;

@@ -8,7 +8,7 @@
 #include <memory>
 #include <span>
 
-#include "engine/structured_output/grammar_automaton.h"
+#include "engine/structured_output/matcher/grammar_automaton.h"
 
 namespace vllm {
 

@@ -73,7 +73,7 @@ TEST_F(RowParserTest, SamplingFieldsHaveVllmsNames) {
 
 TEST_F(RowParserTest, StructuredOutputsHaveVllmsAndOpenAisNames) {
   const auto schema_of = [&](const std::string& field) {
-    return Parse(R"({"prompt":"a",)" + field + "}").params.structured_outputs.value_or(StructuredOutputsParams{}).json;
+    return Parse(R"({"prompt":"a",)" + field + "}").params.structured_outputs.value_or(StructuredOutputsParams{}).text;
   };
   EXPECT_EQ(schema_of(R"("structured_outputs":{"json":{"type":"null"}})"), R"({"type":"null"})");
   EXPECT_EQ(schema_of(R"("structured_outputs":{"json":"{}","regex":null})"), "{}");
@@ -86,7 +86,7 @@ TEST_F(RowParserTest, StructuredOutputsHaveVllmsAndOpenAisNames) {
                  R"("content":"a"}],"response_format":)" +
                  format + "}}")
         .params.structured_outputs.value_or(StructuredOutputsParams{"none"})
-        .json;
+        .text;
   };
   EXPECT_EQ(openai(R"({"type":"json_schema","json_schema":{"name":"n","strict":true,"schema":{"type":"null"}}})"),
             R"({"type":"null"})");
@@ -98,7 +98,8 @@ TEST_F(RowParserTest, AConstraintThatIsNotSupportedIsAnErrorOfTheRow) {
   const auto error_of = [&](const std::string& field) {
     return ErrorOf(R"({"prompt":"a","structured_outputs":)" + field + "}");
   };
-  EXPECT_EQ(error_of(R"({"regex":"a+"})"), "invalid_row: structured_outputs.regex: not supported");
+  EXPECT_EQ(error_of(R"({"whitespace_pattern":" "})"),
+            "invalid_row: structured_outputs.whitespace_pattern: not supported");
   EXPECT_EQ(error_of(R"({"json":{},"json_object":true})"),
             "invalid_row: structured_outputs: must have only one constraint");
   EXPECT_EQ(error_of("{}"), "invalid_row: structured_outputs: must have a constraint");

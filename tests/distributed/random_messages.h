@@ -63,7 +63,13 @@ inline EngineCoreRequest RandomRequest(std::mt19937& random, SteadyTime now) {
   params.bad_words = {RandomText(random)};
   params.skip_reading_prefix_cache = random() % 2 == 0;
   if (random() % 2 == 0) params.thinking_token_budget = 17;
-  if (random() % 2 == 0) params.structured_outputs = StructuredOutputsParams{RandomText(random)};
+  if (random() % 2 == 0) {
+    params.structured_outputs = StructuredOutputsParams{RandomText(random),
+                                                        static_cast<StructuredOutputsParams::Kind>(random() % 5),
+                                                        {RandomText(random)},
+                                                        true,
+                                                        false};
+  }
   params.bad_words_token_ids = {RandomIds(random), RandomIds(random)};
   if (random() % 2 == 0) params.eos_token_id = 2;
   request.arrival_time = now - std::chrono::milliseconds(random() % 1000);

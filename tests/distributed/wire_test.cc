@@ -101,9 +101,7 @@ TEST(WireTest, EveryFieldOfARequestArrives) {
     EXPECT_EQ(a.skip_reading_prefix_cache, b.skip_reading_prefix_cache);
     EXPECT_EQ(a.thinking_token_budget, b.thinking_token_budget);
     ASSERT_EQ(a.structured_outputs.has_value(), b.structured_outputs.has_value());
-    if (a.structured_outputs) {
-      EXPECT_EQ(a.structured_outputs->json, b.structured_outputs->json);
-    }
+    EXPECT_TRUE(a.structured_outputs == b.structured_outputs);
     EXPECT_EQ(a.bad_words_token_ids, b.bad_words_token_ids);
     EXPECT_EQ(a.eos_token_id, b.eos_token_id);
     EXPECT_FALSE(add.has_reasoning_format);

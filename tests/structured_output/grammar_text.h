@@ -6,16 +6,17 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/structured_output/grammar_automaton.h"
-#include "engine/structured_output/json_schema_compiler.h"
+#include "engine/structured_output/json_schema/schema_compiler.h"
+#include "engine/structured_output/matcher/grammar_automaton.h"
 
 namespace vllm::testing_support {
 
 class GrammarText {
  public:
   // Throws RequestError like CompileJsonSchema.
-  explicit GrammarText(std::string_view schema)
-      : automaton_(CompileJsonSchema(schema), std::make_shared<const VocabTrie>(std::vector<std::string>(), 0)) {}
+  explicit GrammarText(std::string_view schema, const JsonSchemaOptions& options = {})
+      : automaton_(CompileJsonSchema(schema, options),
+                   std::make_shared<const VocabTrie>(std::vector<std::string>(), 0)) {}
 
   // Returns whether the schema allows exactly this text.
   bool Accepts(std::string_view text) {

@@ -107,7 +107,7 @@ TEST_F(StructuredOutputTest, GreedyOutputsEqualTryingEveryToken) {
     const Ids prompt = tokenizer_->Encode("What is a batch?", true);
     const RequestOutput constrained = Run(prompt, Params(schema, 1, 0.0));
     GrammarAutomaton automaton(CompileJsonSchema(schema),
-                               std::make_shared<const VocabTrie>(std::vector<std::string>(), 0));
+                                   std::make_shared<const VocabTrie>(std::vector<std::string>(), 0));
     Ids reference;
     GrammarAutomaton::Position position;
     while (reference.size() < 60 && (reference.empty() || reference.back() != eos)) {

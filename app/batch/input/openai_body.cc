@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/batch/input/sampling_fields.h"
+#include "app/batch/input/structured_outputs_fields.h"
 
 namespace vllm::app {
 namespace {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/batch/input/batch_row.h"
+#include "app/batch/input/structured_outputs_fields.h"
 #include "app/output/json_text.h"
 
 namespace vllm::app {
@@ -15,92 +16,43 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-[[noreturn]] void Fail(const std::string& name, const char* why, const Json& value) {
-  std::string shown =
-      value.is_structured() ? value.type_name() : value.dump(-1, ' ', true, Json::error_handler_t::replace);
-  if (shown.size() > 64) shown = shown.substr(0, 64) + "...";
-  throw RowError("invalid_row", name + ": " + why + " (" + shown + ")");
-}
-
-std::vector<std::string> TextsField(const std::string& name, const Json& value) {
-  if (value.is_string()) return {value.get<std::string>()};
-  if (!value.is_array()) Fail(name, "must be a string or a list of strings", value);
-  std::vector<std::string> texts;
-  for (const Json& element : value) texts.push_back(TextField(name, element));
-  return texts;
-}
-
 std::vector<int32_t> IdsField(const std::string& name, const Json& value) {
-  if (!value.is_array()) Fail(name, "must be a list of token ids", value);
+  if (!value.is_array()) FailField(name, "must be a list of token ids", value);
   std::vector<int32_t> ids;
   ids.reserve(value.size());
   for (const Json& element : value) {
     const int64_t id = IntegerField(name, element);
-    if (!(id >= 0 && id <= std::numeric_limits<int32_t>::max())) Fail(name, "not a token id", element);
+    if (!(id >= 0 && id <= std::numeric_limits<int32_t>::max())) FailField(name, "not a token id", element);
     ids.push_back(static_cast<int32_t>(id));
   }
   return ids;
 }
 
 std::vector<std::pair<int32_t, float>> BiasField(const std::string& name, const Json& value) {
-  if (!value.is_object()) Fail(name, "must be an object that maps token ids to numbers", value);
+  if (!value.is_object()) FailField(name, "must be an object that maps token ids to numbers", value);
   std::vector<std::pair<int32_t, float>> biases;
   for (const auto& [key, bias] : value.items()) {
     int32_t id = 0;
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
-    if (error != std::errc() || end != key.data() + key.size()) Fail(name, "keys must be token ids", Json(key));
+    if (error != std::errc() || end != key.data() + key.size()) FailField(name, "keys must be token ids", Json(key));
     biases.emplace_back(id, static_cast<float>(NumberField(name, bias)));
   }
   return biases;
 }
 
-constexpr char kAnyObject[] = R"({"type":"object"})";
-
-// A schema is an object, true, false, or the text of one.
-std::string SchemaField(const std::string& name, const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (!value.is_object() && !value.is_boolean()) Fail(name, "must be a JSON Schema", value);
-  return DumpJson(value);
-}
-
 }  // namespace
 
-StructuredOutputsParams StructuredOutputsField(const std::string& name, const Json& value) {
-  if (!value.is_object()) Fail(name, "must be an object", value);
-  std::optional<StructuredOutputsParams> params;
-  for (const auto& [key, constraint] : value.items()) {
-    if (constraint.is_null()) continue;
-    const std::string field = name + "." + key.substr(0, 64);
-    if (key != "json" && key != "json_object") throw RowError("invalid_row", field + ": not supported");
-    if (params) throw RowError("invalid_row", name + ": must have only one constraint");
-    if (key == "json") {
-      params = StructuredOutputsParams{SchemaField(field, constraint)};
-    } else {
-      if (constraint != true) Fail(field, "must be true", constraint);
-      params = StructuredOutputsParams{kAnyObject};
-    }
-  }
-  if (!params) throw RowError("invalid_row", name + ": must have a constraint");
-  return *params;
-}
-
-std::optional<StructuredOutputsParams> ResponseFormatField(const Json& value) {
-  const std::string name = "response_format";
-  if (value.is_null()) return std::nullopt;
-  if (!value.is_object()) Fail(name, "must be an object", value);
-  const std::string type = TextField(name + ".type", value.value("type", Json()));
-  if (type == "text") return std::nullopt;
-  if (type == "json_object") return StructuredOutputsParams{kAnyObject};
-  if (type != "json_schema") Fail(name + ".type", "must be text, json_object or json_schema", Json(type));
-  const Json format = value.value("json_schema", Json());
-  if (!format.is_object()) Fail(name + ".json_schema", "must be an object", format);
-  return StructuredOutputsParams{SchemaField(name + ".json_schema.schema", format.value("schema", Json()))};
+void FailField(const std::string& name, const char* why, const Json& value) {
+  std::string shown =
+      value.is_structured() ? value.type_name() : value.dump(-1, ' ', true, Json::error_handler_t::replace);
+  if (shown.size() > 64) shown = shown.substr(0, 64) + "...";
+  throw RowError("invalid_row", name + ": " + why + " (" + shown + ")");
 }
 
 int64_t IntegerField(const std::string& name, const Json& value) {
   if (value.is_number_unsigned()) {
     if (value.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-      Fail(name, "out of range", value);
+      FailField(name, "out of range", value);
     }
     return value.get<int64_t>();
   }
@@ -111,22 +63,30 @@ int64_t IntegerField(const std::string& name, const Json& value) {
       return static_cast<int64_t>(number);
     }
   }
-  Fail(name, "must be a whole number", value);
+  FailField(name, "must be a whole number", value);
 }
 
 double NumberField(const std::string& name, const Json& value) {
-  if (!value.is_number()) Fail(name, "must be a number", value);
+  if (!value.is_number()) FailField(name, "must be a number", value);
   return value.get<double>();
 }
 
 bool SwitchField(const std::string& name, const Json& value) {
-  if (!value.is_boolean()) Fail(name, "must be true or false", value);
+  if (!value.is_boolean()) FailField(name, "must be true or false", value);
   return value.get<bool>();
 }
 
 std::string TextField(const std::string& name, const Json& value) {
-  if (!value.is_string()) Fail(name, "must be a string", value);
+  if (!value.is_string()) FailField(name, "must be a string", value);
   return value.get<std::string>();
+}
+
+std::vector<std::string> TextsField(const std::string& name, const Json& value) {
+  if (value.is_string()) return {value.get<std::string>()};
+  if (!value.is_array()) FailField(name, "must be a string or a list of strings", value);
+  std::vector<std::string> texts;
+  for (const Json& element : value) texts.push_back(TextField(name, element));
+  return texts;
 }
 
 bool SetSamplingField(const std::string& name, const Json& value, SamplingParams& params) {

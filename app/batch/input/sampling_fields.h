@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -14,16 +15,15 @@ namespace vllm::app {
 // RowError `<field>: <why> (<value>)` if the value has the wrong type or does not fit in the parameter's type.
 bool SetSamplingField(const std::string& name, const nlohmann::ordered_json& value, SamplingParams& params);
 
-// Reads vLLM's structured_outputs, of which json and json_object are supported. `name` is for errors.
-StructuredOutputsParams StructuredOutputsField(const std::string& name, const nlohmann::ordered_json& value);
-// Reads OpenAI's response_format: a type of text, json_object or json_schema. Throws RowError.
-std::optional<StructuredOutputsParams> ResponseFormatField(const nlohmann::ordered_json& value);
-
 // Convert a JSON value to the return type. Throw the same RowError if its type does not match. IntegerField also
 // accepts floats without a fraction, such as 2.0.
 int64_t IntegerField(const std::string& name, const nlohmann::ordered_json& value);
 double NumberField(const std::string& name, const nlohmann::ordered_json& value);
 bool SwitchField(const std::string& name, const nlohmann::ordered_json& value);
 std::string TextField(const std::string& name, const nlohmann::ordered_json& value);
+// A string counts as a list of one.
+std::vector<std::string> TextsField(const std::string& name, const nlohmann::ordered_json& value);
+// Throws RowError `<name>: <why> (<value>)`.
+[[noreturn]] void FailField(const std::string& name, const char* why, const nlohmann::ordered_json& value);
 
 }  // namespace vllm::app

@@ -63,8 +63,10 @@ std::string ValueText(const Flag& flag, const std::string& value) {
     return {buffer.data(), end};
   }
   if (flag.kind == ValueKind::kSwitch || flag.kind == ValueKind::kNegatable) return ParseSwitch(value) ? "on" : "off";
-  // --tools and --json-schema take the name of a file or JSON. --errors is an output.
-  if ((flag.kind == ValueKind::kPath && flag.name != "errors") || flag.name == "tools" || flag.name == "json-schema") {
+  // These take the name of a file, and some of them also JSON. --errors is an output.
+  constexpr std::array<std::string_view, 4> kFiles = {"tools", "json-schema", "grammar", "structural-tag"};
+  const bool is_file = std::find(kFiles.begin(), kFiles.end(), flag.name) != kFiles.end();
+  if ((flag.kind == ValueKind::kPath && flag.name != "errors") || is_file) {
     constexpr size_t kMaxBytes = 64 << 20;
     std::string text;
     if (tokenizer::ReadRegularFile(value, kMaxBytes, text).ok()) return DigestText(text);

@@ -1,5 +1,5 @@
 // Tests --schema and --json-schema.
-#include "app/model/schema_setting.h"
+#include "app/model/structured_outputs_setting.h"
 
 #include <gtest/gtest.h>
 
@@ -17,11 +17,11 @@ Settings Flags(const std::vector<std::pair<std::string, std::string>>& flags,
 }
 
 std::string SchemaOf(const Settings& settings) {
-  return ReadSchema(settings).value_or(StructuredOutputsParams{"none"}).json;
+  return ReadStructuredOutputs(settings).value_or(StructuredOutputsParams{"none"}).text;
 }
 
 std::string ErrorOf(const Settings& settings) {
-  return MessageOf<ConfigError>([&] { ReadSchema(settings); });
+  return MessageOf<ConfigError>([&] { ReadStructuredOutputs(settings); });
 }
 
 TEST(SchemaSettingTest, FieldsBecomeAnObjectWithTheseMembers) {

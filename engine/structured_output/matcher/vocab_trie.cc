@@ -1,4 +1,4 @@
-#include "engine/structured_output/vocab_trie.h"
+#include "engine/structured_output/matcher/vocab_trie.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,0 +1,270 @@
+#include "engine/structured_output/json_schema/number_text.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace vllm {
+namespace {
+
+// The most zeros that are added to a fraction.
+constexpr uint32_t kMaxExtraZeros = 20;
+
+RegexId Digits(RegexStore& store, int first, int last) {
+  if (first > last) return RegexStore::kNothing;
+  return store.Bytes(ByteSet::Range(static_cast<uint8_t>('0' + first), static_cast<uint8_t>('0' + last)));
+}
+
+RegexId AnyDigits(RegexStore& store, uint32_t min, uint32_t max) { return store.Repeat(Digits(store, 0, 9), min, max); }
+
+// The digits of a fraction, at least one, of which the last is not zero.
+RegexId FractionDigits(RegexStore& store) {
+  return store.Concat(AnyDigits(store, 0, RegexStore::kUnbounded), Digits(store, 1, 9));
+}
+
+RegexId OptionalFraction(RegexStore& store) {
+  return store.Optional(store.Concat(store.Literal("."), FractionDigits(store)));
+}
+
+// Whole parts of at least one digit.
+RegexId AnyWhole(RegexStore& store) {
+  return store.Or({store.Literal("0"), store.Concat(Digits(store, 1, 9), AnyDigits(store, 0, RegexStore::kUnbounded))});
+}
+
+// The numbers of at least zero that are on one side of `bound`, which is not negative. `above`: greater; else smaller.
+RegexId OneSide(RegexStore& store, const Decimal& bound, bool above, bool exclusive) {
+  const RegexId equal = exclusive ? RegexStore::kNothing : RegexStore::kEmpty;
+  // From the end: what may follow the first i digits of the bound.
+  const auto differs = [&](char digit) {
+    const int value = digit - '0';
+    return above ? Digits(store, value + 1, 9) : Digits(store, 0, value - 1);
+  };
+  const RegexId more = FractionDigits(store);
+  // After all digits of the bound's fraction, any others make the number greater.
+  RegexId rest = above ? store.Or({equal, more}) : equal;
+  for (size_t i = bound.fraction.size(); i-- > 0;) {
+    const char digit = bound.fraction[i];
+    std::vector<RegexId> ways = {store.Concat(store.Literal(std::string_view(&digit, 1)), rest)};
+    // A digit that differs, and any others, of which the last is not zero.
+    const RegexId other = differs(digit);
+    ways.push_back(store.Concat(other, more));
+    ways.push_back(store.And({other, Digits(store, 1, 9)}));
+    // A fraction that ends here is smaller. It ends after a digit that is not zero.
+    if (!above && i > 0 && bound.fraction[i - 1] != '0') ways.push_back(RegexStore::kEmpty);
+    rest = store.Or(std::move(ways));
+  }
+  const RegexId point = store.Literal(".");
+  if (bound.fraction.empty()) {
+    // `rest` is what may follow the whole part if it has no point, or the fraction after the point.
+    rest = above ? store.Or({equal, store.Concat(point, more)}) : equal;
+  } else {
+    rest = store.Concat(point, rest);
+    if (!above) rest = store.Optional(rest);
+  }
+  const RegexId any_fraction = OptionalFraction(store);
+  for (size_t i = bound.whole.size(); i-- > 0;) {
+    const char digit = bound.whole[i];
+    RegexId other = differs(digit);
+    if (i == 0 && bound.whole.size() > 1) other = store.And({other, Digits(store, 1, 9)});
+    const auto num_after = static_cast<uint32_t>(bound.whole.size() - 1 - i);
+    const std::array<RegexId, 3> differing = {other, AnyDigits(store, num_after, num_after), any_fraction};
+    rest = store.Or({store.Concat(store.Literal(std::string_view(&digit, 1)), rest), store.Concat(differing)});
+  }
+  // Whole parts with another number of digits.
+  const auto size = static_cast<uint32_t>(bound.whole.size());
+  std::vector<RegexId> ways = {rest};
+  const auto with_digits = [&](uint32_t min, uint32_t max) {
+    const std::array<RegexId, 3> parts = {Digits(store, 1, 9), AnyDigits(store, min - 1, max), any_fraction};
+    ways.push_back(store.Concat(parts));
+  };
+  if (above) {
+    with_digits(size + 1, RegexStore::kUnbounded);
+  } else if (size > 1) {
+    with_digits(1, size - 2);
+    ways.push_back(store.Concat(store.Literal("0"), any_fraction));
+  }
+  return store.Or(std::move(ways));
+}
+
+RegexId NotNegative(RegexStore& store) { return store.Concat(AnyWhole(store), OptionalFraction(store)); }
+
+RegexId Negative(RegexStore& store, RegexId magnitudes) {
+  return store.Concat(store.Literal("-"), store.And({magnitudes, store.Not(store.Literal("0"))}));
+}
+
+// Decimal texts, with any zeros at their ends, of the multiples of divisor / 10^num_decimals.
+class MultipleAutomaton : public ByteAutomaton {
+ public:
+  MultipleAutomaton(uint32_t divisor, uint32_t num_decimals) : divisor_(divisor), num_decimals_(num_decimals) {
+    powers_.push_back(1);
+    for (uint32_t i = 0; i < num_decimals; ++i) powers_.push_back(powers_.back() * 10 % divisor);
+  }
+
+  int32_t Next(int32_t state, uint8_t byte) const override {
+    const auto phase = static_cast<uint32_t>(state) / divisor_;
+    const auto remainder = static_cast<uint32_t>(state) % divisor_;
+    if (byte == '-') return phase == kStart ? State(kSign, 0) : -1;
+    if (byte == '.') {
+      if ((phase != kWhole && phase != kZero) || num_decimals_ == 0) return -1;
+      return IsPossible(remainder, 0) ? State(kFraction, remainder) : -1;
+    }
+    if (byte < '0' || byte > '9' || phase == kZero) return -1;
+    const auto digit = static_cast<uint32_t>(byte - '0');
+    const auto next = static_cast<uint32_t>((uint64_t{remainder} * 10 + digit) % divisor_);
+    if (phase < kWhole) return State(digit == 0 ? kZero : kWhole, next);
+    if (phase == kWhole) return State(kWhole, next);
+    const uint32_t num_digits = phase - kFraction + 1;
+    if (num_digits > num_decimals_ || !IsPossible(next, num_digits)) return -1;
+    return State(kFraction + num_digits, next);
+  }
+
+  bool IsFinal(int32_t state) const override {
+    const auto phase = static_cast<uint32_t>(state) / divisor_;
+    const auto remainder = static_cast<uint32_t>(state) % divisor_;
+    if (phase <= kSign || phase == kFraction) return false;
+    const uint32_t num_digits = phase > kFraction ? phase - kFraction : 0;
+    return uint64_t{remainder} * powers_[num_decimals_ - num_digits] % divisor_ == 0;
+  }
+
+  std::vector<ByteSet> ByteClasses() const override {
+    std::vector<ByteSet> classes;
+    for (const char c : std::string_view("-.0123456789")) {
+      classes.push_back(ByteSet::Range(static_cast<uint8_t>(c), static_cast<uint8_t>(c)));
+    }
+    return classes;
+  }
+
+  // Whether the states fit into an int32.
+  static bool Fits(uint32_t divisor, size_t num_decimals) {
+    return uint64_t{divisor} * (num_decimals + 6) < uint64_t{1} << 31;
+  }
+
+ private:
+  // kFraction + n: n digits after the point.
+  enum : uint32_t { kStart, kSign, kZero, kWhole, kFraction };
+  int32_t State(uint32_t phase, uint32_t remainder) const { return static_cast<int32_t>(phase * divisor_ + remainder); }
+
+  // Whether the digits that may still follow the first `num_digits` of the fraction can make a multiple.
+  bool IsPossible(uint32_t remainder, uint32_t num_digits) const {
+    uint64_t value = remainder;
+    uint64_t choices = 1;
+    for (uint32_t i = num_digits; i < num_decimals_; ++i) {
+      value = value * 10 % divisor_;
+      choices = std::min<uint64_t>(choices * 10, divisor_);
+    }
+    return (divisor_ - value) % divisor_ < choices;
+  }
+
+  uint32_t divisor_, num_decimals_;
+  std::vector<uint64_t> powers_;  // of 10, modulo divisor_
+};
+
+}  // namespace
+
+std::optional<Decimal> ParseDecimal(std::string_view text) {
+  Decimal decimal;
+  if (text.starts_with('-')) {
+    decimal.negative = true;
+    text.remove_prefix(1);
+  }
+  int64_t exponent = 0;
+  if (const size_t e = text.find_first_of("eE"); e != text.npos) {
+    std::string_view digits = text.substr(e + 1);
+    if (digits.starts_with('+')) digits.remove_prefix(1);
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), exponent);
+    if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+    text = text.substr(0, e);
+  }
+  const size_t point = text.find('.');
+  std::string digits(text.substr(0, point));
+  auto num_whole = static_cast<int64_t>(digits.size());
+  if (point != text.npos) digits += text.substr(point + 1);
+  const size_t first = digits.find_first_not_of('0');
+  if (first == std::string::npos) return Decimal();
+  digits.erase(0, first);
+  digits.erase(digits.find_last_not_of('0') + 1);
+  if (exponent > kMaxDigits || exponent < -kMaxDigits) return std::nullopt;
+  num_whole += exponent - static_cast<int64_t>(first);
+  const auto size = static_cast<int64_t>(digits.size());
+  if (size > kMaxDigits || num_whole > kMaxDigits || num_whole < -kMaxDigits) return std::nullopt;
+  if (num_whole <= 0) {
+    decimal.fraction = std::string(static_cast<size_t>(-num_whole), '0') + digits;
+  } else if (num_whole >= size) {
+    decimal.whole = digits + std::string(static_cast<size_t>(num_whole - size), '0');
+  } else {
+    decimal.whole = digits.substr(0, static_cast<size_t>(num_whole));
+    decimal.fraction = digits.substr(static_cast<size_t>(num_whole));
+  }
+  return decimal;
+}
+
+RegexId AnyNumber(RegexStore& store) {
+  const RegexId magnitudes = NotNegative(store);
+  return store.Or({magnitudes, Negative(store, magnitudes)});
+}
+
+RegexId AnyInteger(RegexStore& store) {
+  const RegexId positive = store.Concat(Digits(store, 1, 9), AnyDigits(store, 0, RegexStore::kUnbounded));
+  return store.Or({store.Literal("0"), store.Concat(store.Optional(store.Literal("-")), positive)});
+}
+
+RegexId NumbersFrom(RegexStore& store, const Decimal& bound, bool exclusive) {
+  if (!bound.negative) return OneSide(store, bound, /*above=*/true, exclusive);
+  Decimal magnitude = bound;
+  magnitude.negative = false;
+  return store.Or({NotNegative(store), Negative(store, OneSide(store, magnitude, /*above=*/false, exclusive))});
+}
+
+RegexId NumbersUpTo(RegexStore& store, const Decimal& bound, bool exclusive) {
+  if (!bound.negative) {
+    const RegexId magnitudes = OneSide(store, bound, /*above=*/false, exclusive);
+    return store.Or({magnitudes, Negative(store, NotNegative(store))});
+  }
+  Decimal magnitude = bound;
+  magnitude.negative = false;
+  return Negative(store, OneSide(store, magnitude, /*above=*/true, exclusive));
+}
+
+std::optional<RegexId> MultiplesOf(RegexStore& store, const Decimal& divisor) {
+  std::string digits = divisor.whole + divisor.fraction;
+  digits.erase(0, digits.find_first_not_of('0'));
+  uint32_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size() || value == 0 || value > kMaxDivisor ||
+      !MultipleAutomaton::Fits(value, divisor.fraction.size())) {
+    return std::nullopt;
+  }
+  const auto num_decimals = static_cast<uint32_t>(divisor.fraction.size());
+  const RegexId multiples = store.Automaton(std::make_shared<const MultipleAutomaton>(value, num_decimals));
+  return store.And({multiples, AnyNumber(store)});
+}
+
+RegexId AllSpellings(RegexStore& store, RegexId numbers) {
+  const RegexId point = store.Literal(".");
+  if (numbers == AnyNumber(store)) {
+    const RegexId digits = AnyDigits(store, 1, RegexStore::kUnbounded);
+    const std::array<RegexId, 3> exponent = {store.Bytes([] {
+                                               ByteSet set;
+                                               set.Add('e');
+                                               set.Add('E');
+                                               return set;
+                                             }()),
+                                             store.Optional(store.Or({store.Literal("+"), store.Literal("-")})),
+                                             digits};
+    const std::array<RegexId, 4> parts = {store.Optional(store.Literal("-")), AnyWhole(store),
+                                          store.Optional(store.Concat(point, digits)),
+                                          store.Optional(store.Concat(exponent))};
+    return store.Concat(parts);
+  }
+  const RegexId integers = AnyInteger(store);
+  const RegexId fractions = store.And({numbers, store.Not(integers)});
+  if (store.IsNothing(fractions)) return numbers;  // type integer, or as good as
+  const RegexId zeros = store.Repeat(store.Literal("0"), 1, kMaxExtraZeros);
+  return store.Or({numbers, store.Concat(fractions, zeros),
+                   store.Concat(store.And({numbers, integers}), store.Concat(point, zeros))});
+}
+
+}  // namespace vllm

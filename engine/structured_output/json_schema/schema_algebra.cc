@@ -1,0 +1,445 @@
+#include "engine/structured_output/json_schema/schema_algebra.h"
+
+#include <algorithm>
+#include <set>
+
+#include "engine/structured_output/json_schema/inexact_error.h"
+#include "engine/structured_output/json_schema/json_text.h"
+#include "engine/structured_output/json_schema/number_text.h"
+#include "engine/structured_output/regex/code_point_set.h"
+
+namespace vllm {
+
+SchemaAlgebra::SchemaAlgebra(const SchemaDocument& document, RegexStore& store) : document_(document), store_(store) {
+  any_string_ = AnyText(store, TextSpelling::kJsonString);
+  any_number_ = AnyNumber(store);
+  any_integer_ = AnyInteger(store);
+  Add(Kind::kNone, {});
+  Add(Kind::kAny, {});
+}
+
+ValueSetId SchemaAlgebra::Add(Kind kind, std::vector<ValueSetId> operands) {
+  if (nodes_.size() == kMaxSets) {
+    throw RequestError("JSON schema: needs too many combinations of subschemas (limit " + std::to_string(kMaxSets) +
+                       ")");
+  }
+  Node& node = nodes_.emplace_back();
+  node.kind = kind;
+  node.operands = std::move(operands);
+  return static_cast<ValueSetId>(nodes_.size() - 1);
+}
+
+ValueSetId SchemaAlgebra::Root() { return SchemaId(document_.root(), ""); }
+
+ValueSetId SchemaAlgebra::SchemaId(const SchemaJson& schema, const std::string& pointer) {
+  if (schema.is_boolean()) return schema.get<bool>() ? kAny : kNone;
+  if (!schema.is_object()) FailSchema(pointer, "must be an object or a boolean");
+  if (schema.empty()) return kAny;
+  const auto [it, inserted] = schema_ids_.try_emplace(&schema, 0);
+  if (inserted) {
+    it->second = Add(Kind::kSchema, {});
+    nodes_[it->second].place = {&schema, pointer};
+  }
+  return it->second;
+}
+
+ValueSetId SchemaAlgebra::FixedId(ValueSet set) {
+  const ValueSetId id = Add(Kind::kFixed, {});
+  nodes_[id].set = std::make_unique<ValueSet>(std::move(set));
+  return id;
+}
+
+ValueSetId SchemaAlgebra::Intersection(std::vector<ValueSetId> ids) {
+  std::vector<ValueSetId> flat;
+  for (const ValueSetId id : ids) {
+    if (id == kNone) return kNone;
+    if (nodes_[id].kind == Kind::kIntersection) {
+      flat.insert(flat.end(), nodes_[id].operands.begin(), nodes_[id].operands.end());
+    } else if (id != kAny) {
+      flat.push_back(id);
+    }
+  }
+  std::sort(flat.begin(), flat.end());
+  flat.erase(std::unique(flat.begin(), flat.end()), flat.end());
+  if (flat.empty()) return kAny;
+  if (flat.size() == 1) return flat[0];
+  const auto [it, inserted] = combined_ids_.try_emplace({Kind::kIntersection, flat}, 0);
+  if (inserted) it->second = Add(Kind::kIntersection, std::move(flat));
+  return it->second;
+}
+
+ValueSetId SchemaAlgebra::Complement(ValueSetId id) {
+  if (id == kNone) return kAny;
+  if (id == kAny) return kNone;
+  if (nodes_[id].kind == Kind::kComplement) return nodes_[id].operands[0];
+  const auto [it, inserted] = combined_ids_.try_emplace({Kind::kComplement, {id}}, 0);
+  if (inserted) it->second = Add(Kind::kComplement, {id});
+  return it->second;
+}
+
+const ValueSet& SchemaAlgebra::SetOf(ValueSetId id) {
+  if (nodes_[id].set != nullptr) return *nodes_[id].set;
+  const std::string pointer = nodes_[id].place.pointer;
+  if (nodes_[id].is_open) throw SelfReferenceError(pointer);
+  if (nesting_ == kMaxNesting) {
+    FailSchema(pointer, "too many schemas apply to one value (limit " + std::to_string(kMaxNesting) + ")");
+  }
+  nodes_[id].is_open = true;
+  ++nesting_;
+  const auto close = [&] {
+    --nesting_;
+    nodes_[id].is_open = false;
+  };
+  ValueSet set;
+  try {
+    set = Compute(id);
+  } catch (const InexactError& error) {
+    close();
+    if (nodes_[id].kind != Kind::kSchema) throw;
+    FailSchema(pointer, std::string("needs what is not supported: ") + error.what());
+  } catch (...) {
+    close();
+    throw;
+  }
+  close();
+  nodes_[id].set = std::make_unique<ValueSet>(std::move(set));
+  return *nodes_[id].set;
+}
+
+ValueSet SchemaAlgebra::Compute(ValueSetId id) {
+  const Kind kind = nodes_[id].kind;
+  const std::vector<ValueSetId> operands = nodes_[id].operands;
+  switch (kind) {
+    case Kind::kNone:
+    case Kind::kFixed:
+      return {};
+    case Kind::kAny:
+      return Everything();
+    case Kind::kSchema:
+      return ComputeSchema(SchemaDocument::Place(nodes_[id].place));
+    case Kind::kIntersection: {
+      ValueSet set = SetOf(operands[0]);
+      for (size_t i = 1; i < operands.size(); ++i) set = Intersect(set, SetOf(operands[i]));
+      return set;
+    }
+    case Kind::kComplement:
+      return Difference(Everything(), SetOf(operands[0]));
+  }
+  return {};
+}
+
+ObjectSet SchemaAlgebra::AnyObject() {
+  ObjectSet object;
+  object.others.push_back({any_string_, kAny});
+  return object;
+}
+
+ArraySet SchemaAlgebra::AnyArray() {
+  ArraySet array;
+  array.items = kAny;
+  return array;
+}
+
+ValueSet SchemaAlgebra::Everything() {
+  ValueSet set;
+  set.has_null = set.has_false = set.has_true = true;
+  set.numbers = any_number_;
+  set.strings = any_string_;
+  set.objects.push_back(AnyObject());
+  set.arrays.push_back(AnyArray());
+  return set;
+}
+
+RegexId SchemaAlgebra::KeyText(const std::string& name) { return SpellingsOf(store_, {name}); }
+
+ValueSetId SchemaAlgebra::ValueOfKey(const ObjectSet& set, const std::string& name) {
+  for (const ObjectSet::Property& property : set.properties) {
+    if (property.name == name) return property.value;
+  }
+  const std::string quoted = QuoteJson(name);
+  for (const ObjectSet::OtherKeys& other : set.others) {
+    if (store_.Matches(other.keys, std::string_view(quoted).substr(1, quoted.size() - 2))) return other.value;
+  }
+  return kNone;
+}
+
+void SchemaAlgebra::Unite(ValueSet& set, const ValueSet& other) {
+  set.has_null = set.has_null || other.has_null;
+  set.has_false = set.has_false || other.has_false;
+  set.has_true = set.has_true || other.has_true;
+  set.is_list = set.is_list || other.is_list;
+  const bool has_all_numbers = set.numbers == any_number_ || other.numbers == any_number_;
+  const bool has_all_strings = set.strings == any_string_ || other.strings == any_string_;
+  set.numbers = has_all_numbers ? any_number_ : store_.Or({set.numbers, other.numbers});
+  set.strings = has_all_strings ? any_string_ : store_.Or({set.strings, other.strings});
+  set.objects.insert(set.objects.end(), other.objects.begin(), other.objects.end());
+  set.arrays.insert(set.arrays.end(), other.arrays.begin(), other.arrays.end());
+  CheckAlternatives(set);
+}
+
+void SchemaAlgebra::CheckAlternatives(const ValueSet& set) {
+  if (std::max(set.objects.size(), set.arrays.size()) <= kMaxAlternatives) return;
+  throw RequestError("JSON schema: too many alternatives for one value (limit " + std::to_string(kMaxAlternatives) +
+                     ")");
+}
+
+ValueSet SchemaAlgebra::Intersect(const ValueSet& a, const ValueSet& b) {
+  ValueSet set;
+  set.has_null = a.has_null && b.has_null;
+  set.has_false = a.has_false && b.has_false;
+  set.has_true = a.has_true && b.has_true;
+  set.is_list = a.is_list || b.is_list;
+  // All sets of numbers and strings are parts of the sets of all.
+  set.numbers = a.numbers == any_number_   ? b.numbers
+                : b.numbers == any_number_ ? a.numbers
+                                           : store_.And({a.numbers, b.numbers});
+  set.strings = a.strings == any_string_   ? b.strings
+                : b.strings == any_string_ ? a.strings
+                                           : store_.And({a.strings, b.strings});
+  for (const ObjectSet& x : a.objects) {
+    for (const ObjectSet& y : b.objects) {
+      ObjectSet object = Intersect(x, y);
+      if (!IsEmpty(object)) set.objects.push_back(std::move(object));
+    }
+    CheckAlternatives(set);
+  }
+  for (const ArraySet& x : a.arrays) {
+    for (const ArraySet& y : b.arrays) {
+      ArraySet array = Intersect(x, y);
+      if (!IsEmpty(array)) set.arrays.push_back(std::move(array));
+    }
+    CheckAlternatives(set);
+  }
+  return set;
+}
+
+ObjectSet SchemaAlgebra::Intersect(const ObjectSet& a, const ObjectSet& b) {
+  ObjectSet object;
+  std::map<std::string, size_t, std::less<>> in_b;
+  std::set<std::string, std::less<>> in_a;
+  for (size_t i = 0; i < b.properties.size(); ++i) in_b.emplace(b.properties[i].name, i);
+  for (const ObjectSet::Property& property : a.properties) {
+    in_a.insert(property.name);
+    const auto it = in_b.find(property.name);
+    const ValueSetId other = it == in_b.end() ? ValueOfKey(b, property.name) : b.properties[it->second].value;
+    const bool is_required = property.is_required || (it != in_b.end() && b.properties[it->second].is_required);
+    object.properties.push_back({property.name, Intersection({property.value, other}), is_required});
+  }
+  for (const ObjectSet::Property& property : b.properties) {
+    if (in_a.contains(property.name)) continue;
+    object.properties.push_back(
+        {property.name, Intersection({property.value, ValueOfKey(a, property.name)}), property.is_required});
+  }
+  for (const ObjectSet::OtherKeys& x : a.others) {
+    for (const ObjectSet::OtherKeys& y : b.others) {
+      const RegexId keys = store_.And({x.keys, y.keys});
+      const ValueSetId value = Intersection({x.value, y.value});
+      if (!store_.IsNothing(keys)) object.others.push_back({keys, value});
+    }
+  }
+  object.min_properties = std::max(a.min_properties, b.min_properties);
+  object.max_properties = std::min(a.max_properties, b.max_properties);
+  return object;
+}
+
+ArraySet SchemaAlgebra::Intersect(const ArraySet& a, const ArraySet& b) {
+  ArraySet array;
+  for (size_t i = 0; i < std::max(a.prefix.size(), b.prefix.size()); ++i) {
+    const ValueSetId x = i < a.prefix.size() ? a.prefix[i] : a.items;
+    const ValueSetId y = i < b.prefix.size() ? b.prefix[i] : b.items;
+    array.prefix.push_back(Intersection({x, y}));
+  }
+  array.items = Intersection({a.items, b.items});
+  array.min_items = std::max(a.min_items, b.min_items);
+  array.max_items = std::min(a.max_items, b.max_items);
+  array.has_unique_items = a.has_unique_items || b.has_unique_items;
+  array.contains = a.contains ? a.contains : b.contains;
+  if (a.contains && b.contains) {
+    if (a.contains->value != b.contains->value) throw InexactError("more than one contains for an array");
+    array.contains->min = std::max(a.contains->min, b.contains->min);
+    array.contains->max = std::min(a.contains->max, b.contains->max);
+  }
+  return array;
+}
+
+ValueSet SchemaAlgebra::Difference(const ValueSet& a, const ValueSet& b) {
+  ValueSet set;
+  set.has_null = a.has_null && !b.has_null;
+  set.has_false = a.has_false && !b.has_false;
+  set.has_true = a.has_true && !b.has_true;
+  set.is_list = a.is_list;
+  set.numbers = b.numbers == any_number_ ? RegexStore::kNothing : store_.And({a.numbers, store_.Not(b.numbers)});
+  set.strings = b.strings == any_string_ ? RegexStore::kNothing : store_.And({a.strings, store_.Not(b.strings)});
+  set.objects = a.objects;
+  for (const ObjectSet& excluded : b.objects) {
+    std::vector<ObjectSet> rest;
+    for (ObjectSet& object : set.objects) {
+      if (IsEmpty(Intersect(object, excluded))) {
+        rest.push_back(std::move(object));
+        continue;
+      }
+      for (const ObjectSet& outside : ComplementOf(excluded)) {
+        ObjectSet part = Intersect(object, outside);
+        if (!IsEmpty(part)) rest.push_back(std::move(part));
+      }
+    }
+    set.objects = std::move(rest);
+    CheckAlternatives(set);
+  }
+  set.arrays = a.arrays;
+  for (const ArraySet& excluded : b.arrays) {
+    std::vector<ArraySet> rest;
+    for (ArraySet& array : set.arrays) {
+      if (IsEmpty(Intersect(array, excluded))) {
+        rest.push_back(std::move(array));
+        continue;
+      }
+      for (const ArraySet& outside : ComplementOf(excluded)) {
+        ArraySet part = Intersect(array, outside);
+        if (!IsEmpty(part)) rest.push_back(std::move(part));
+      }
+    }
+    set.arrays = std::move(rest);
+    CheckAlternatives(set);
+  }
+  return set;
+}
+
+std::vector<ObjectSet> SchemaAlgebra::ComplementOf(const ObjectSet& set) {
+  std::vector<ObjectSet> parts;
+  std::vector<std::string> names;
+  for (const ObjectSet::Property& property : set.properties) names.push_back(property.name);
+  std::vector<RegexId> covered = {SpellingsOf(store_, names)};
+  for (const ObjectSet::OtherKeys& other : set.others) {
+    if (other.value != kAny) throw InexactError("the opposite of a rule for keys that are not declared");
+    covered.push_back(other.keys);
+  }
+  if (!store_.IsNothing(store_.And({any_string_, store_.Not(store_.Or(std::move(covered)))}))) {
+    throw InexactError("the opposite of a rule for keys that are not declared");
+  }
+  const auto with = [&](const std::string& name, ValueSetId value, bool is_required) {
+    ObjectSet object;
+    object.properties.push_back({name, value, is_required});
+    object.others.push_back({store_.And({any_string_, store_.Not(KeyText(name))}), kAny});
+    parts.push_back(std::move(object));
+  };
+  for (const ObjectSet::Property& property : set.properties) {
+    if (property.value != kAny) with(property.name, Complement(property.value), true);
+    if (property.is_required) with(property.name, kNone, false);
+  }
+  if (set.min_properties > 0) {
+    parts.push_back(AnyObject());
+    parts.back().max_properties = set.min_properties - 1;
+  }
+  if (set.max_properties < ObjectSet().max_properties) {
+    parts.push_back(AnyObject());
+    parts.back().min_properties = set.max_properties + 1;
+  }
+  return parts;
+}
+
+std::vector<ArraySet> SchemaAlgebra::ComplementOf(const ArraySet& set) {
+  if (set.has_unique_items) throw InexactError("the opposite of uniqueItems");
+  std::vector<ArraySet> parts;
+  for (size_t i = 0; i < set.prefix.size(); ++i) {
+    if (set.prefix[i] == kAny) continue;
+    ArraySet array = AnyArray();
+    array.prefix.assign(i, kAny);
+    array.prefix.push_back(Complement(set.prefix[i]));
+    array.min_items = i + 1;
+    parts.push_back(std::move(array));
+  }
+  if (set.items == kNone) {
+    parts.push_back(AnyArray());
+    parts.back().min_items = set.prefix.size() + 1;
+  } else if (set.items != kAny) {
+    if (!set.prefix.empty()) throw InexactError("the opposite of items after prefixItems");
+    parts.push_back(AnyArray());
+    parts.back().contains = ArraySet::Contains{.value = Complement(set.items)};
+  }
+  if (set.min_items > 0) {
+    parts.push_back(AnyArray());
+    parts.back().max_items = set.min_items - 1;
+  }
+  if (set.max_items < ArraySet().max_items) {
+    parts.push_back(AnyArray());
+    parts.back().min_items = set.max_items + 1;
+  }
+  if (set.contains && set.contains->min > 0) {
+    parts.push_back(AnyArray());
+    if (set.contains->min == 1) {
+      parts.back().items = Complement(set.contains->value);
+    } else {
+      parts.back().contains = ArraySet::Contains{.value = set.contains->value, .min = 0, .max = set.contains->min - 1};
+    }
+  }
+  if (set.contains && set.contains->max < ArraySet::Contains().max) {
+    parts.push_back(AnyArray());
+    parts.back().contains = ArraySet::Contains{.value = set.contains->value, .min = set.contains->max + 1};
+  }
+  return parts;
+}
+
+bool SchemaAlgebra::IsEmpty(ValueSetId id) {
+  if (id == kNone) return true;
+  if (id == kAny || nodes_[id].is_open || nodes_[id].emptiness >= 2 || nesting_ == kMaxNesting) return false;
+  if (nodes_[id].emptiness == 1) return true;
+  bool is_empty = false;
+  try {
+    const ValueSet& set = SetOf(id);
+    nodes_[id].emptiness = 3;
+    ++nesting_;
+    is_empty = IsEmpty(set);
+    --nesting_;
+  } catch (const SelfReferenceError&) {
+    return false;  // depends on what is being computed
+  }
+  nodes_[id].emptiness = is_empty ? 1 : 2;
+  return is_empty;
+}
+
+bool SchemaAlgebra::IsEmpty(const ValueSet& set) {
+  return !set.has_null && !set.has_false && !set.has_true && store_.IsNothing(set.numbers) &&
+         store_.IsNothing(set.strings) &&
+         std::ranges::all_of(set.objects, [this](const ObjectSet& object) { return IsEmpty(object); }) &&
+         std::ranges::all_of(set.arrays, [this](const ArraySet& array) { return IsEmpty(array); });
+}
+
+bool SchemaAlgebra::IsEmpty(const ObjectSet& object) {
+  uint64_t num_required = 0;
+  uint64_t num_possible = object.others.empty() ? 0 : ObjectSet().max_properties / 2;
+  for (const ObjectSet::Property& property : object.properties) {
+    num_required += property.is_required ? 1 : 0;
+    num_possible += property.value == kNone ? 0 : 1;
+    if (property.is_required && IsEmpty(property.value)) return true;
+  }
+  return num_required > object.max_properties || object.min_properties > object.max_properties ||
+         num_possible < object.min_properties;
+}
+
+bool SchemaAlgebra::IsEmpty(const ArraySet& array) {
+  const uint64_t min = std::max(array.min_items, array.contains ? array.contains->min : 0);
+  if (min > array.max_items) return true;
+  if (array.contains &&
+      (array.contains->min > array.contains->max || (array.contains->min > 0 && IsEmpty(array.contains->value)))) {
+    return true;
+  }
+  for (size_t i = 0; i < array.prefix.size() && i < min; ++i) {
+    if (IsEmpty(array.prefix[i])) return true;
+  }
+  return min > array.prefix.size() && IsEmpty(array.items);
+}
+
+ValueSet SchemaAlgebra::ExactlyOne(const std::vector<ValueSetId>& ids) {
+  ValueSet set;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    ValueSet one = SetOf(ids[i]);
+    for (size_t j = 0; j < ids.size(); ++j) {
+      if (j != i) one = Difference(one, SetOf(ids[j]));
+    }
+    Unite(set, one);
+  }
+  return set;
+}
+
+}  // namespace vllm

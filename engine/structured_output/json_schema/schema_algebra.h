@@ -1,0 +1,109 @@
+// SchemaAlgebra: the sets of values that the schemas of a document allow, and their intersections, unions and
+// complements. A set is computed when it is needed, so recursive schemas have finitely many. What cannot be described
+// exactly is rejected by the JSON Pointer of the keyword. Used by the schema compiler; one thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "engine/structured_output/json_schema/schema_document.h"
+#include "engine/structured_output/json_schema/value_set.h"
+
+namespace vllm {
+
+class SchemaAlgebra {
+ public:
+  // Limits. A schema that needs more is rejected.
+  static constexpr size_t kMaxSets = 200'000;
+  static constexpr size_t kMaxAlternatives = 2'000;  // objects, or arrays, in one set
+  static constexpr int kMaxNesting = 400;            // schemas that apply to the same value
+  static constexpr uint64_t kMaxCount = 1'000'000;   // of minItems, maxLength and the others
+
+  static constexpr ValueSetId kNone = 0;  // no value
+  static constexpr ValueSetId kAny = 1;   // every value
+
+  // Both must outlive this object.
+  SchemaAlgebra(const SchemaDocument& document, RegexStore& store);
+
+  // The values that the root schema allows.
+  ValueSetId Root();
+  // Throws RequestError; GrammarLimitError; InexactError.
+  const ValueSet& SetOf(ValueSetId id);
+  // Returns true if the set is known to have no value. False may also mean that this is hard to find out.
+  bool IsEmpty(ValueSetId id);
+  bool IsEmpty(const ValueSet& set);
+  bool IsEmpty(const ObjectSet& object);
+  bool IsEmpty(const ArraySet& array);
+
+  ValueSetId Intersection(std::vector<ValueSetId> ids);
+  ValueSetId Complement(ValueSetId id);
+
+  RegexStore& store() { return store_; }
+  // Formats that are unknown and not enforced.
+  const std::vector<std::string>& unknown_formats() const { return unknown_formats_; }
+
+ private:
+  enum class Kind : uint8_t { kNone, kAny, kSchema, kIntersection, kComplement, kFixed };
+  struct Node {
+    Kind kind = Kind::kNone;
+    SchemaDocument::Place place = {};         // kSchema
+    std::vector<ValueSetId> operands = {};    // kIntersection, kComplement
+    std::unique_ptr<ValueSet> set = nullptr;  // null: not computed
+    bool is_open = false;                     // is being computed
+    int8_t emptiness = 0;                     // 0 unknown, 1 empty, 2 not known to be empty, 3 being found out
+  };
+
+  ValueSetId Add(Kind kind, std::vector<ValueSetId> operands);
+  ValueSetId SchemaId(const SchemaJson& schema, const std::string& pointer);
+  ValueSetId FixedId(ValueSet set);
+
+  ValueSet Compute(ValueSetId id);
+  ValueSet ComputeSchema(const SchemaDocument::Place& place);
+  void ApplyTypes(const SchemaJson& schema, const std::string& pointer, ValueSet& set);
+  void ApplyValues(const SchemaJson& schema, const std::string& pointer, ValueSet& set);
+  void ApplyNumbers(const SchemaJson& schema, const std::string& pointer, ValueSet& set);
+  void ApplyStrings(const SchemaJson& schema, const std::string& pointer, ValueSet& set);
+  void ApplyObjects(const SchemaJson& schema, const std::string& pointer, ValueSet& set);
+  void ApplyArrays(const SchemaJson& schema, const std::string& pointer, ValueSet& set);
+  void ApplyApplicators(const SchemaJson& schema, const std::string& pointer, ValueSet& set);
+  void ApplyDependencies(const SchemaJson& schema, const std::string& pointer, ValueSet& set);
+  void CheckUnsupported(const SchemaJson& schema, const std::string& pointer) const;
+
+  ValueSet Everything();
+  ValueSet SetOfValue(const SchemaJson& value, const std::string& pointer);
+  ValueSet Intersect(const ValueSet& a, const ValueSet& b);
+  ObjectSet Intersect(const ObjectSet& a, const ObjectSet& b);
+  ArraySet Intersect(const ArraySet& a, const ArraySet& b);
+  // Throw InexactError, as ComplementOf does.
+  ValueSet Difference(const ValueSet& a, const ValueSet& b);
+  ValueSet ExactlyOne(const std::vector<ValueSetId>& ids);
+  void Unite(ValueSet& set, const ValueSet& other);
+  static void CheckAlternatives(const ValueSet& set);
+  std::vector<ObjectSet> ComplementOf(const ObjectSet& set);
+  std::vector<ArraySet> ComplementOf(const ArraySet& set);
+  RegexId KeyText(const std::string& name);
+  // The values that a key may have in the objects of `set`.
+  ValueSetId ValueOfKey(const ObjectSet& set, const std::string& name);
+  ObjectSet AnyObject();
+  ArraySet AnyArray();
+  uint64_t Count(const SchemaJson& value, const std::string& pointer) const;
+  void NarrowStrings(ValueSet& set, RegexId strings);
+  RegexId Pattern(const std::string& pattern, const std::string& pointer);
+
+  const SchemaDocument& document_;
+  RegexStore& store_;
+  std::vector<Node> nodes_;
+  std::unordered_map<const SchemaJson*, ValueSetId> schema_ids_;
+  std::map<std::pair<Kind, std::vector<ValueSetId>>, ValueSetId> combined_ids_;
+  RegexId any_string_, any_number_, any_integer_;
+  std::vector<std::string> unknown_formats_;
+  int nesting_ = 0;
+};
+
+}  // namespace vllm

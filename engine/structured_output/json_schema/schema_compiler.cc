@@ -1,0 +1,242 @@
+#include "engine/structured_output/json_schema/schema_compiler.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "engine/structured_output/json_schema/array_rule.h"
+#include "engine/structured_output/json_schema/inexact_error.h"
+#include "engine/structured_output/json_schema/json_text.h"
+#include "engine/structured_output/json_schema/number_text.h"
+#include "engine/structured_output/json_schema/object_rule.h"
+#include "engine/structured_output/json_schema/schema_algebra.h"
+#include "engine/structured_output/regex/code_point_set.h"
+
+namespace vllm {
+namespace {
+
+constexpr uint32_t kMaxIndent = 64;
+// The most different elements of an array with uniqueItems.
+constexpr size_t kMaxUniqueValues = 64;
+constexpr size_t kMaxUniqueBytes = 4096;
+
+// Returns the texts of an expression if there are at most `limit`, which are not long.
+std::optional<std::vector<std::string>> TextsOf(RegexStore& store, RegexId id, size_t limit) {
+  std::vector<std::string> texts;
+  std::vector<std::pair<RegexId, std::string>> pending = {{id, ""}};
+  while (!pending.empty()) {
+    auto [regex, text] = std::move(pending.back());
+    pending.pop_back();
+    if (store.IsNothing(regex)) continue;
+    if (store.MatchesEmpty(regex)) texts.push_back(text);
+    if (texts.size() + pending.size() > limit || text.size() > kMaxUniqueBytes) return std::nullopt;
+    for (int byte = 255; byte >= 0; --byte) {
+      const RegexId rest = store.Derivative(regex, static_cast<uint8_t>(byte));
+      if (rest != RegexStore::kNothing && !store.IsNothing(rest))
+        pending.push_back({rest, text + static_cast<char>(byte)});
+    }
+  }
+  return texts;
+}
+
+class SchemaCompiler {
+ public:
+  SchemaCompiler(GrammarBuilder& builder, const SchemaDocument& document, const JsonSchemaOptions& options)
+      : builder_(builder), store_(builder.regexes()), algebra_(document, builder.regexes()), options_(options) {
+    space_ = RegexStore::kEmpty;
+    if (options.flexible_whitespace) {
+      const RegexId indent = store_.Repeat(store_.Or({store_.Literal(" "), store_.Literal("\t")}), 0, kMaxIndent);
+      space_ = store_.Optional(store_.Or({store_.Literal(" "), store_.Concat(store_.Literal("\n"), indent)}));
+    }
+  }
+
+  SymbolId Compile() {
+    const ValueSetId root = algebra_.Root();
+    const SymbolId symbol = SymbolOf(root);
+    if (algebra_.IsEmpty(root)) FailSchema("", "allows no value");
+    while (!pending_.empty()) {
+      const auto [id, rule] = pending_.back();
+      pending_.pop_back();
+      AddValues(id, rule);
+    }
+    return symbol;
+  }
+
+  const std::vector<std::string>& unknown_formats() const { return algebra_.unknown_formats(); }
+
+ private:
+  SymbolId SymbolOf(ValueSetId id) {
+    const auto [it, inserted] = symbols_.try_emplace(id, 0);
+    if (inserted) {
+      it->second = builder_.AddRule();
+      pending_.emplace_back(id, it->second);
+    }
+    return it->second;
+  }
+
+  RegexId Text(std::string_view text) { return store_.Literal(text); }
+
+  RegexId Strings(const ValueSet& set) {
+    const bool is_any = set.strings == AnyText(store_, TextSpelling::kJsonString);
+    const RegexId inside = set.is_list && !is_any ? store_.And({set.strings, CanonicalStrings(store_)}) : set.strings;
+    const std::array<RegexId, 3> parts = {Text("\""), inside, Text("\"")};
+    return store_.Concat(parts);
+  }
+
+  RegexId Scalars(const ValueSet& set) {
+    std::vector<RegexId> texts;
+    if (set.has_null) texts.push_back(Text("null"));
+    if (set.has_false) texts.push_back(Text("false"));
+    if (set.has_true) texts.push_back(Text("true"));
+    if (!store_.IsNothing(set.numbers)) {
+      const bool is_any = set.numbers == AnyNumber(store_);
+      texts.push_back(set.is_list && !is_any ? set.numbers : AllSpellings(store_, set.numbers));
+    }
+    if (!store_.IsNothing(set.strings)) texts.push_back(Strings(set));
+    return store_.Or(std::move(texts));
+  }
+
+  void AddValues(ValueSetId id, SymbolId rule) {
+    const ValueSet& set = algebra_.SetOf(id);
+    if (const RegexId scalars = Scalars(set); scalars != RegexStore::kNothing) {
+      builder_.AddAlternative(rule, {builder_.AddTerminal(scalars)});
+    }
+    for (const ObjectSet& object : set.objects) builder_.AddAlternative(rule, {AddObject(object)});
+    for (const ArraySet& array : set.arrays) builder_.AddAlternative(rule, {AddArray(array)});
+  }
+
+  SymbolId Terminal(std::initializer_list<RegexId> parts) {
+    return builder_.AddTerminal(store_.Concat(std::vector<RegexId>(parts)));
+  }
+
+  ObjectRule::Member MemberOf(RegexId key, ValueSetId value, bool is_required) {
+    const std::array<RegexId, 5> parts = {Text("\""), key, Text("\""), Text(":"), space_};
+    const RegexId text = store_.Concat(parts);
+    return {Terminal({Text("{"), space_, text}), Terminal({Text(","), space_, text}), SymbolOf(value), is_required};
+  }
+
+  SymbolId AddObject(const ObjectSet& object) {
+    ObjectRule::Parts parts;
+    parts.empty = Terminal({Text("{"), space_, Text("}")});
+    parts.close = Terminal({space_, Text("}")});
+    uint64_t num_required = 0;
+    for (const ObjectSet::Property& property : object.properties) {
+      num_required += property.is_required ? 1 : 0;
+      if (property.value == SchemaAlgebra::kNone && !property.is_required) continue;
+      const std::string quoted = QuoteJson(property.name);
+      parts.members.push_back(
+          MemberOf(Text(std::string_view(quoted).substr(1, quoted.size() - 2)), property.value, property.is_required));
+    }
+    for (const ObjectSet::OtherKeys& other : object.others) {
+      if (other.value != SchemaAlgebra::kNone) parts.others.push_back(MemberOf(other.keys, other.value, false));
+    }
+    parts.min_properties = object.min_properties;
+    parts.max_properties = object.max_properties;
+    parts.any_order = options_.any_order;
+    if (object.min_properties > std::max<uint64_t>(1, num_required) && !parts.others.empty()) {
+      throw InexactError("minProperties above 1 for keys that are not declared, which might be equal");
+    }
+    const SymbolId rule = builder_.AddRule();
+    builder_.SetRule(rule, std::make_unique<ObjectRule>(std::move(parts)));
+    return rule;
+  }
+
+  SymbolId AddArray(const ArraySet& array) {
+    ArrayRule::Parts parts;
+    parts.open = Terminal({Text("["), space_});
+    parts.close = Terminal({space_, Text("]")});
+    parts.comma = Terminal({Text(","), space_});
+    parts.empty = Terminal({Text("["), space_, Text("]")});
+    parts.min_items = array.min_items;
+    parts.max_items = array.max_items;
+    const bool counts_outside = array.contains && array.contains->max != ArraySet::Contains().max;
+    const auto element = [&](ValueSetId value) {
+      ArrayRule::Element symbols;
+      symbols.any = SymbolOf(value);
+      if (array.contains) symbols.inside = SymbolOf(algebra_.Intersection({value, array.contains->value}));
+      if (counts_outside) {
+        symbols.outside = SymbolOf(algebra_.Intersection({value, algebra_.Complement(array.contains->value)}));
+      }
+      return symbols;
+    };
+    if (array.has_unique_items) {
+      AddUniqueValues(array, parts);
+    } else {
+      for (const ValueSetId value : array.prefix) parts.prefix.push_back(element(value));
+      parts.items = element(array.items);
+    }
+    if (array.contains) {
+      parts.has_contains = true;
+      parts.min_contains = array.contains->min;
+      parts.max_contains = array.contains->max;
+    }
+    const SymbolId rule = builder_.AddRule();
+    builder_.SetRule(rule, std::make_unique<ArrayRule>(std::move(parts)));
+    return rule;
+  }
+
+  void AddUniqueValues(const ArraySet& array, ArrayRule::Parts& parts) {
+    const ValueSet& set = algebra_.SetOf(array.items);
+    const auto is_empty = [this](const auto& part) { return IsEmptyPart(part); };
+    if (!array.prefix.empty() || array.contains || !std::ranges::all_of(set.objects, is_empty) ||
+        !std::ranges::all_of(set.arrays, is_empty)) {
+      throw InexactError("uniqueItems for elements that are not a few scalar values");
+    }
+    ValueSet canonical = set;
+    canonical.is_list = true;
+    if (set.strings == AnyText(store_, TextSpelling::kJsonString)) {
+      throw InexactError("uniqueItems for strings that are not listed");
+    }
+    const auto texts = TextsOf(store_, Scalars(canonical), kMaxUniqueValues);
+    if (!texts) throw InexactError("uniqueItems for more than " + std::to_string(kMaxUniqueValues) + " values");
+    for (const std::string& text : *texts) parts.unique_values.push_back(builder_.AddTerminal(Text(text)));
+    if (texts->empty()) parts.max_items = 0;
+  }
+
+  template <typename Part>
+  bool IsEmptyPart(const Part& part) {
+    return algebra_.IsEmpty(part);
+  }
+
+  GrammarBuilder& builder_;
+  RegexStore& store_;
+  SchemaAlgebra algebra_;
+  const JsonSchemaOptions options_;
+  RegexId space_;
+  std::unordered_map<ValueSetId, SymbolId> symbols_;
+  std::vector<std::pair<ValueSetId, SymbolId>> pending_;
+};
+
+}  // namespace
+
+SymbolId AddJsonSchema(GrammarBuilder& builder, std::string_view schema, const JsonSchemaOptions& options,
+                       std::vector<std::string>* warnings) {
+  const SchemaDocument document(schema);
+  try {
+    SchemaCompiler compiler(builder, document, options);
+    const SymbolId symbol = compiler.Compile();
+    if (warnings != nullptr) {
+      for (const std::string& format : compiler.unknown_formats()) {
+        warnings->push_back("JSON schema: the format " + format + " is not enforced");
+      }
+    }
+    return symbol;
+  } catch (const SelfReferenceError& error) {
+    FailSchema(error.pointer(), "refers to itself without an object or array between");
+  } catch (const InexactError& error) {
+    throw RequestError(std::string("JSON schema: needs what is not supported: ") + error.what());
+  }
+}
+
+Grammar CompileJsonSchema(std::string_view schema, const JsonSchemaOptions& options) {
+  GrammarBuilder builder;
+  const SymbolId symbol = AddJsonSchema(builder, schema, options);
+  Grammar grammar = builder.Finish(symbol);
+  if (!grammar.symbol(symbol).productive) FailSchema("", "allows no value");
+  return grammar;
+}
+
+}  // namespace vllm

@@ -1,0 +1,57 @@
+// SchemaDocument: a JSON Schema text, parsed, with its references resolved. Immutable; any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/config/errors.h"
+
+namespace vllm {
+
+using SchemaJson = nlohmann::ordered_json;
+
+// Throws RequestError `JSON schema: #<JSON Pointer>: <why>`.
+[[noreturn]] void FailSchema(const std::string& pointer, const std::string& why);
+// Appends a key to a JSON Pointer (RFC 6901).
+std::string ChildPointer(const std::string& pointer, std::string_view key);
+std::string ChildPointer(const std::string& pointer, size_t index);
+
+class SchemaDocument {
+ public:
+  static constexpr size_t kMaxBytes = size_t{4} << 20;
+  static constexpr int kMaxDepth = 128;
+  static constexpr size_t kMaxSubschemas = 200'000;
+
+  struct Place {
+    const SchemaJson* schema = nullptr;
+    std::string pointer;
+  };
+
+  // Throws RequestError.
+  explicit SchemaDocument(std::string_view text);
+
+  const SchemaJson& root() const { return root_; }
+  // Returns what a $ref in the schema at `pointer` refers to. Throws RequestError that names the $ref.
+  Place Resolve(const SchemaJson& schema, const std::string& pointer, const std::string& reference) const;
+  // Returns whether a $dynamicRef to a fragment means the same as a $ref: at most one schema has this $dynamicAnchor.
+  bool IsStaticReference(const std::string& reference) const;
+
+ private:
+  struct Resource {
+    const SchemaJson* root;
+    std::string pointer;
+  };
+  void FindSubschemas();
+  Place Follow(const Resource& resource, std::string_view fragment) const;
+
+  SchemaJson root_;
+  std::unordered_map<std::string, int> num_dynamic_anchors_;      // by name
+  std::unordered_map<std::string, Resource> resources_;           // by absolute URI without fragment
+  std::unordered_map<std::string, Place> anchors_;                // by absolute URI with fragment
+  std::unordered_map<const SchemaJson*, std::string> base_uris_;  // of the subschemas
+};
+
+}  // namespace vllm

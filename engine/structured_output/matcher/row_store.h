@@ -1,0 +1,89 @@
+// RowStore: the rows of an Earley parser for one Grammar. A row is a position in a text, between two terminals, as far
+// as the grammar is concerned: the rules that are open, each with its state, and where each returns to. Positions that
+// cannot be told apart are one row, so the rows of lists of any length are few, and all texts of a grammar share them.
+// Owned by a GrammarAutomaton; one thread at a time.
+//
+// Invariant 1: an item that is predicted by the last symbol of a rule returns where the rule returns (a tail call), so
+// right recursion does not make new rows (the effect of Leo, 1991).
+// Invariant 2: symbols that have the empty text are also skipped when they are predicted (Aycock and Horspool, 2002),
+// so no rule ends in the row where it began.
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/structured_output/grammar/grammar.h"
+
+namespace vllm {
+
+class RowStore {
+ public:
+  using RowId = uint32_t;
+
+  // The most items of one row, and the most levels of rules that are open. A text that needs more is not allowed.
+  static constexpr size_t kMaxItems = 65'536;
+  static constexpr uint32_t kMaxDepth = 512;
+  // The most rules that may end at one position.
+  static constexpr size_t kMaxCompletions = 65'536;
+
+  // `grammar` must outlive the store. REQUIRES: the start symbol is productive.
+  explicit RowStore(Grammar& grammar) : grammar_(grammar) {}
+
+  // Returns the row of the start of the text. Throws GrammarLimitError.
+  RowId Start();
+  // Returns the row after one of `terminals` was read at `row`. Throws GrammarLimitError.
+  // REQUIRES: each of `terminals` is expected there.
+  RowId Scan(RowId row, std::span<const SymbolId> terminals);
+
+  // The terminals that are expected at the row: regular expressions, then special tokens; each ascending.
+  std::span<const SymbolId> Terminals(RowId row) const { return rows_[row].terminals; }
+  std::span<const SymbolId> TokenTerminals(RowId row) const { return rows_[row].token_terminals; }
+  bool MayEnd(RowId row) const { return rows_[row].may_end; }
+
+  size_t num_rows() const { return rows_.size(); }
+  size_t memory_bytes() const { return memory_bytes_; }
+  void Clear();
+
+ private:
+  // An open rule in a state. At its end, the items of return_row that expect return_symbol continue.
+  struct Item {
+    SymbolId rule = 0;
+    uint32_t state = 0;
+    RowId return_row = 0;
+    SymbolId return_symbol = 0;
+    auto operator<=>(const Item&) const = default;
+  };
+  // The item that continues after `symbol`.
+  struct Waiting {
+    SymbolId symbol;
+    Item item;
+  };
+  struct Row {
+    std::vector<Waiting> waiting;  // ascending by symbol
+    std::vector<SymbolId> terminals;
+    std::vector<SymbolId> token_terminals;
+    uint32_t depth = 0;
+    bool may_end = false;
+  };
+  // Stands for the end of the text as a row to return to.
+  static constexpr RowId kEndOfText = UINT32_MAX;
+
+  // Completes the rules that end, and returns the row of the others. `items` is scratch.
+  RowId Finish(std::vector<Item>& items);
+  // Adds what the items of the row predict.
+  void Predict(RowId row, const std::vector<Item>& kernel);
+
+  Grammar& grammar_;
+  std::vector<Row> rows_;
+  std::unordered_map<std::string, RowId> ids_;  // by kernel
+  std::vector<SymbolEdge> edges_;               // scratch
+  std::vector<SymbolEdge> tail_edges_;          // scratch
+  size_t memory_bytes_ = 0;
+};
+
+}  // namespace vllm

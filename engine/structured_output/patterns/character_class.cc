@@ -1,0 +1,146 @@
+#include "engine/structured_output/patterns/character_class.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include <utf8proc.h>
+
+namespace vllm {
+namespace {
+
+constexpr std::pair<std::string_view, std::string_view> kCategoryNames[] = {
+    {"L", "Letter"},
+    {"Lu", "Uppercase_Letter"},
+    {"Ll", "Lowercase_Letter"},
+    {"Lt", "Titlecase_Letter"},
+    {"Lm", "Modifier_Letter"},
+    {"Lo", "Other_Letter"},
+    {"M", "Mark"},
+    {"Mn", "Nonspacing_Mark"},
+    {"Mc", "Spacing_Mark"},
+    {"Me", "Enclosing_Mark"},
+    {"N", "Number"},
+    {"Nd", "Decimal_Number"},
+    {"Nl", "Letter_Number"},
+    {"No", "Other_Number"},
+    {"P", "Punctuation"},
+    {"Pc", "Connector_Punctuation"},
+    {"Pd", "Dash_Punctuation"},
+    {"Ps", "Open_Punctuation"},
+    {"Pe", "Close_Punctuation"},
+    {"Pi", "Initial_Punctuation"},
+    {"Pf", "Final_Punctuation"},
+    {"Po", "Other_Punctuation"},
+    {"S", "Symbol"},
+    {"Sm", "Math_Symbol"},
+    {"Sc", "Currency_Symbol"},
+    {"Sk", "Modifier_Symbol"},
+    {"So", "Other_Symbol"},
+    {"Z", "Separator"},
+    {"Zs", "Space_Separator"},
+    {"Zl", "Line_Separator"},
+    {"Zp", "Paragraph_Separator"},
+    {"C", "Other"},
+    {"Cc", "Control"},
+    {"Cf", "Format"},
+    {"Co", "Private_Use"},
+    {"Cn", "Unassigned"},
+};
+
+// The code points of each general category. Made once, because the tables are slow to scan.
+const std::map<std::string_view, CodePointSet>& Categories() {
+  static const std::map<std::string_view, CodePointSet> categories = [] {
+    std::map<std::string_view, std::vector<CodePointRange>> ranges;
+    for (char32_t c = 0; c <= CodePointSet::kMax; ++c) {
+      std::vector<CodePointRange>& list = ranges[utf8proc_category_string(static_cast<utf8proc_int32_t>(c))];
+      if (!list.empty() && list.back().last + 1 == c) {
+        list.back().last = c;
+      } else {
+        list.push_back({c, c});
+      }
+    }
+    std::map<std::string_view, CodePointSet> sets;
+    for (auto& [name, list] : ranges) sets.emplace(name, CodePointSet(std::move(list)));
+    return sets;
+  }();
+  return categories;
+}
+
+char32_t Lower(char32_t c) { return static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))); }
+char32_t Upper(char32_t c) { return static_cast<char32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(c))); }
+// Letters that differ only in their case, two or more in each group.
+const std::vector<std::vector<char32_t>>& CaseGroups() {
+  static const std::vector<std::vector<char32_t>> groups = [] {
+    std::map<char32_t, std::vector<char32_t>> by_lower;
+    for (char32_t c = 0; c <= CodePointSet::kMax; ++c) {
+      const char32_t lower = Lower(Upper(Lower(c)));
+      if (lower != c) by_lower[lower].push_back(c);
+    }
+    std::vector<std::vector<char32_t>> lists;
+    for (auto& [lower, others] : by_lower) {
+      others.push_back(lower);
+      lists.push_back(std::move(others));
+    }
+    return lists;
+  }();
+  return groups;
+}
+
+}  // namespace
+
+CodePointSet EscapeClass(char letter, PatternSyntax syntax) {
+  if (letter == 'd') return {{'0', '9'}};
+  if (letter == 'w') return {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
+  if (syntax == PatternSyntax::kRe2) return {{'\t', '\n'}, {'\f', '\r'}, {' ', ' '}};
+  // ECMA-262: WhiteSpace and LineTerminator.
+  return {{'\t', '\r'},     {' ', ' '},       {0xA0, 0xA0},     {0x1680, 0x1680}, {0x2000, 0x200A},
+          {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
+}
+
+std::optional<CodePointSet> PosixClass(std::string_view name) {
+  if (name == "alnum") return CodePointSet{{'0', '9'}, {'A', 'Z'}, {'a', 'z'}};
+  if (name == "alpha") return CodePointSet{{'A', 'Z'}, {'a', 'z'}};
+  if (name == "ascii") return CodePointSet{{0, 0x7F}};
+  if (name == "blank") return CodePointSet{{'\t', '\t'}, {' ', ' '}};
+  if (name == "cntrl") return CodePointSet{{0, 0x1F}, {0x7F, 0x7F}};
+  if (name == "digit") return CodePointSet{{'0', '9'}};
+  if (name == "graph") return CodePointSet{{'!', '~'}};
+  if (name == "lower") return CodePointSet{{'a', 'z'}};
+  if (name == "print") return CodePointSet{{' ', '~'}};
+  if (name == "punct") return CodePointSet{{'!', '/'}, {':', '@'}, {'[', '`'}, {'{', '~'}};
+  if (name == "space") return CodePointSet{{'\t', '\r'}, {' ', ' '}};
+  if (name == "upper") return CodePointSet{{'A', 'Z'}};
+  if (name == "word") return EscapeClass('w', PatternSyntax::kRe2);
+  if (name == "xdigit") return CodePointSet{{'0', '9'}, {'A', 'F'}, {'a', 'f'}};
+  return std::nullopt;
+}
+
+std::optional<CodePointSet> UnicodeClass(std::string_view name) {
+  for (const std::string_view prefix : {"General_Category=", "gc="}) {
+    if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+  }
+  if (name == "Any") return CodePointSet::All();
+  if (name == "ASCII") return CodePointSet{{0, 0x7F}};
+  for (const auto& [abbreviation, long_name] : kCategoryNames) {
+    if (name != abbreviation && name != long_name) continue;
+    CodePointSet set;
+    for (const auto& [category, code_points] : Categories()) {
+      if (category.substr(0, abbreviation.size()) == abbreviation) set = set.Union(code_points);
+    }
+    return set;
+  }
+  return std::nullopt;
+}
+
+CodePointSet FoldCase(const CodePointSet& set) {
+  std::vector<CodePointRange> ranges(set.ranges().begin(), set.ranges().end());
+  for (const std::vector<char32_t>& group : CaseGroups()) {
+    if (!std::ranges::any_of(group, [&](char32_t c) { return set.Contains(c); })) continue;
+    for (const char32_t c : group) ranges.push_back({c, c});
+  }
+  return CodePointSet(std::move(ranges));
+}
+
+}  // namespace vllm

@@ -1,0 +1,130 @@
+// RegexStore: regular expressions over bytes, with intersection and complement, stored once each, so that equal
+// expressions have equal ids. Matching is by Brzozowski derivatives (Owens, Reppy, Turon: Regular-expression
+// derivatives reexamined, 2009): the derivative of an expression by a byte matches the rest of the texts that begin
+// with this byte. Owned by a Grammar; one thread at a time.
+//
+// Invariant 1: operands that cannot change the result are left out, so an expression without kAnd, kNot and kOr of
+// these matches no text only if it is kNothing. Invariant 2: recursion is over depth(), which is at most kMaxDepth. A
+// concatenation adds to the depth of its first operand only, so the length of a text does not.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "engine/structured_output/regex/byte_automaton.h"
+#include "engine/structured_output/regex/byte_set.h"
+
+namespace vllm {
+
+using RegexId = uint32_t;
+
+// An expression or grammar that exceeds a limit. what() names the limit.
+class GrammarLimitError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class RegexStore {
+ public:
+  static constexpr RegexId kNothing = 0;     // matches no text
+  static constexpr RegexId kEmpty = 1;       // matches the empty text
+  static constexpr RegexId kEverything = 2;  // matches every sequence of bytes
+  static constexpr uint32_t kUnbounded = UINT32_MAX;
+
+  // Limits. A function that would exceed one throws GrammarLimitError.
+  static constexpr size_t kMaxNodes = size_t{1} << 22;
+  static constexpr size_t kMaxDepth = 1000;
+  static constexpr size_t kMaxOperands = size_t{1} << 16;  // of one kOr or kAnd
+  static constexpr uint32_t kMaxRepeat = uint32_t{1} << 24;
+  static constexpr size_t kMaxEmptinessStates = 100'000;  // that one IsNothing visits
+
+  RegexStore();
+  RegexStore(const RegexStore&) = delete;
+  RegexStore& operator=(const RegexStore&) = delete;
+
+  RegexId Bytes(const ByteSet& set);
+  RegexId Literal(std::string_view bytes);
+  // The texts of the list, which may be long. Common beginnings are stored once.
+  RegexId Literals(std::vector<std::string> texts);
+  RegexId Automaton(std::shared_ptr<const ByteAutomaton> automaton);
+  RegexId Concat(RegexId first, RegexId second);
+  RegexId Concat(std::span<const RegexId> parts);
+  RegexId Or(std::vector<RegexId> operands);
+  RegexId And(std::vector<RegexId> operands);
+  RegexId Not(RegexId operand);
+  // REQUIRES: min <= max.
+  RegexId Repeat(RegexId operand, uint32_t min, uint32_t max);
+  RegexId Optional(RegexId operand) { return Repeat(operand, 0, 1); }
+  RegexId Star(RegexId operand) { return Repeat(operand, 0, kUnbounded); }
+
+  bool MatchesEmpty(RegexId id) const { return nodes_[id].nullable; }
+  // Returns true if the expression matches no text at all.
+  bool IsNothing(RegexId id);
+  // Returns true if the expression matches a text of at least one byte. REQUIRES: not IsNothing(id).
+  bool CanContinue(RegexId id);
+  RegexId Derivative(RegexId id, uint8_t byte);
+  // For tests and for short texts; equal to the derivatives by all bytes in turn.
+  bool Matches(RegexId id, std::string_view text);
+
+  // Bytes of equal class have equal derivatives for all expressions that were made so far and for those that result
+  // from them. At most 256 classes, numbered from 0.
+  const std::array<uint8_t, 256>& byte_classes() const { return classes_; }
+  size_t num_byte_classes() const { return num_classes_; }
+
+  size_t size() const { return nodes_.size(); }
+  // Forgets the expressions with ids of at least `size`. REQUIRES: size is an earlier value of size().
+  void Truncate(size_t size);
+
+ private:
+  enum class Kind : uint8_t { kNothing, kEmpty, kBytes, kAutomaton, kConcat, kOr, kAnd, kNot, kRepeat };
+  struct Node {
+    Kind kind = Kind::kNothing;
+    bool nullable = false;        // matches the empty text
+    bool may_be_nothing = false;  // matches no text, perhaps: contains kAnd or kNot
+    uint16_t depth = 1;
+    // kBytes: index of the set. kAutomaton: index, state. kConcat: operands. kOr, kAnd: range of operands_. kNot: the
+    // operand. kRepeat: the operand, and the counts.
+    uint32_t a = 0, b = 0, max = 0;
+  };
+  struct Hash {
+    const RegexStore* store;
+    size_t operator()(RegexId id) const { return store->HashOf(id); }
+  };
+  struct Equal {
+    const RegexStore* store;
+    bool operator()(RegexId x, RegexId y) const { return store->AreEqual(x, y); }
+  };
+  size_t HashOf(RegexId id) const;
+  bool AreEqual(RegexId x, RegexId y) const;
+  std::span<const RegexId> OperandsOf(const Node& node) const { return std::span(operands_).subspan(node.a, node.b); }
+  // Adds `node` unless there is an equal one, and returns the id. The operands of kOr and kAnd are at the end of
+  // operands_.
+  RegexId Intern(Node node);
+  RegexId InternList(Kind kind, const std::vector<RegexId>& operands);
+  RegexId ConcatPair(RegexId first, RegexId second);
+  RegexId AutomatonState(uint32_t index, int32_t state);
+  void RefineClasses(const ByteSet& set);
+  // Replaces operands of kind `kind` by theirs, sorts, and removes duplicates. Merges sets of bytes into one.
+  void Flatten(Kind kind, std::vector<RegexId>& operands);
+
+  std::vector<Node> nodes_;
+  std::vector<RegexId> operands_;
+  std::vector<ByteSet> sets_;
+  std::vector<std::shared_ptr<const ByteAutomaton>> automata_;
+  std::unordered_set<RegexId, Hash, Equal> ids_;
+  std::vector<int8_t> nothing_;  // by id: 0 unknown, 1 matches nothing, 2 matches something
+  std::array<uint8_t, 256> classes_{};
+  size_t num_classes_ = 1;
+};
+
+}  // namespace vllm
