@@ -62,6 +62,10 @@ constexpr Flag kFlags[] = {
      "tools that the chat template describes to the model: a JSON array in OpenAI's format, or a file with one; a call "
      "of "
      "a tool is printed as the model writes it"},
+    {"tool-call-parser", 0, kText, "NAME", "", "auto", kPrompt, kGenerate, false, true,
+     "format of the model's tool calls, by the name of vLLM's parser, such as hermes, llama3_json, mistral or "
+     "pythonic; "
+     "auto: as the chat template and the vocabulary imply; none: calls are part of the answer"},
     {"think", 0, kChoice, "MODE", "on|off|low|medium|high", "", kPrompt, kTemplated, false, true,
      "switch the model's thinking, or set how much it thinks, through variables of the chat template; off also hides "
      "any "

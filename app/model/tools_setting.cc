@@ -39,4 +39,18 @@ std::string ReadTools(const Settings& settings, const PromptRenderer& renderer) 
   return tools;
 }
 
+const ToolCallFormat* ModelToolCallFormat(const Settings& settings, const PromptRenderer& renderer,
+                                          const tokenizer::Tokenizer& tokenizer) {
+  const std::string name = settings.Text("tool-call-parser").value_or("auto");
+  if (name == "none") return nullptr;
+  const std::string& source =
+      renderer.source().tool_use_text.empty() ? renderer.source().text : renderer.source().tool_use_text;
+  const auto is_token = [&](std::string_view text) { return tokenizer.TokenToId(text).has_value(); };
+  const ToolCallFormat* format = ChooseToolCallFormat(name, source, is_token);
+  if (format == nullptr && name != "auto") {
+    throw ConfigError("--tool-call-parser: no parser has this name (" + Escape(name) + ")");
+  }
+  return format;
+}
+
 }  // namespace vllm::app
