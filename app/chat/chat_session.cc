@@ -10,7 +10,6 @@
 
 #include "app/batch/input/batch_row.h"
 #include "app/batch/input/sampling_fields.h"
-#include "app/batch/input/structured_outputs_fields.h"
 #include "app/chat/store_interval.h"
 #include "app/cli/parse_value.h"
 #include "app/model/model_digest.h"

@@ -4,6 +4,7 @@
 
 #include "app/chat/chat_session.h"
 #include "app/cli/parse_value.h"
+#include "app/model/structured_outputs_setting.h"
 #include "app/model/tools_setting.h"
 #include "app/terminal/output_stream.h"
 #include "engine/config/errors.h"
@@ -39,6 +40,7 @@ Settings ChatSession::Changed(const std::vector<SettingChange>& changes) const {
       throw ConfigError(UnknownSettingText(name));
     }
     changed.Set(*flag, {value}, SettingSource::kChat, "/set " + name);
+    SwitchOffOthers(flag->name, SettingSource::kChat, changed);
   }
   return changed;
 }

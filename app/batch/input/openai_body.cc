@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "app/batch/input/sampling_fields.h"
-#include "app/batch/input/structured_outputs_fields.h"
 
 namespace vllm::app {
 namespace {
