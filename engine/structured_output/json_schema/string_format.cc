@@ -60,7 +60,7 @@ std::string Ipv6() {
 // RFC 3986.
 std::string UriParts(bool with_scheme) {
   const std::string escape = "%[0-9a-fA-F]{2}";
-  const std::string unreserved = "a-zA-Z0-9._~-";
+  const std::string unreserved = "a-zA-Z0-9._~\\-";
   const std::string sub = "!$&'()*+,;=";
   const std::string pchar = "(?:[" + unreserved + sub + ":@]|" + escape + ")";
   const std::string no_colon = "(?:[" + unreserved + sub + "@]|" + escape + ")";
