@@ -42,18 +42,21 @@ class SchemaAlgebra {
   bool IsEmpty(const ArraySet& array);
 
   ValueSetId Intersection(std::vector<ValueSetId> ids);
+  ValueSetId Union(std::vector<ValueSetId> ids);
   ValueSetId Complement(ValueSetId id);
 
   RegexStore& store() { return store_; }
   // Formats that are unknown and not enforced.
+  // The JSON Pointer of a schema that the set comes from, or of one of them.
+  std::string PointerOf(ValueSetId id) const;
   const std::vector<std::string>& unknown_formats() const { return unknown_formats_; }
 
  private:
-  enum class Kind : uint8_t { kNone, kAny, kSchema, kIntersection, kComplement, kFixed };
+  enum class Kind : uint8_t { kNone, kAny, kSchema, kIntersection, kUnion, kComplement, kFixed };
   struct Node {
     Kind kind = Kind::kNone;
     SchemaDocument::Place place = {};         // kSchema
-    std::vector<ValueSetId> operands = {};    // kIntersection, kComplement
+    std::vector<ValueSetId> operands = {};    // kIntersection, kUnion, kComplement
     std::unique_ptr<ValueSet> set = nullptr;  // null: not computed
     bool is_open = false;                     // is being computed
     int8_t emptiness = 0;                     // 0 unknown, 1 empty, 2 not known to be empty, 3 being found out
@@ -73,6 +76,23 @@ class SchemaAlgebra {
   void ApplyArrays(const SchemaJson& schema, const std::string& pointer, ValueSet& set);
   void ApplyApplicators(const SchemaJson& schema, const std::string& pointer, ValueSet& set);
   void ApplyDependencies(const SchemaJson& schema, const std::string& pointer, ValueSet& set);
+  void ApplyUnevaluated(const SchemaJson& schema, const std::string& pointer, ValueSet& set);
+  // Which keys and items of a value the keywords of a schema evaluate, if the value is in `values`.
+  struct Evaluation {
+    ValueSetId values = kAny;
+    RegexId keys = RegexStore::kNothing;
+    uint64_t num_items = 0;                    // at the start
+    std::vector<ValueSetId> other_items = {};  // and those that `contains` matches
+    bool operator==(const Evaluation&) const = default;
+  };
+  // Returns what a schema evaluates in the values that it allows: everything that one of these says, if the value is in
+  // its set.
+  std::vector<Evaluation> EvaluationsOf(const SchemaJson& schema, const std::string& pointer, bool is_outermost);
+  // Adds those of the keywords that apply other schemas to the same value, except references.
+  std::vector<Evaluation> AddConditional(const SchemaJson& schema, const std::string& pointer,
+                                         std::vector<Evaluation> evaluations);
+  std::vector<Evaluation> Product(const std::vector<Evaluation>& a, const std::vector<Evaluation>& b,
+                                  const std::string& pointer);
   void CheckUnsupported(const SchemaJson& schema, const std::string& pointer) const;
 
   ValueSet Everything();
@@ -82,12 +102,15 @@ class SchemaAlgebra {
   ArraySet Intersect(const ArraySet& a, const ArraySet& b);
   // Throw InexactError, as ComplementOf does.
   ValueSet Difference(const ValueSet& a, const ValueSet& b);
+  std::vector<ObjectSet> Difference(const ObjectSet& a, const ObjectSet& b);
   ValueSet ExactlyOne(const std::vector<ValueSetId>& ids);
   void Unite(ValueSet& set, const ValueSet& other);
   static void CheckAlternatives(const ValueSet& set);
-  std::vector<ObjectSet> ComplementOf(const ObjectSet& set);
   std::vector<ArraySet> ComplementOf(const ArraySet& set);
-  RegexId KeyText(const std::string& name);
+  // The texts inside the quotation marks that spell one of these names.
+  RegexId KeyTexts(std::vector<std::string> names);
+  // Whether a set of keys contains this name.
+  bool ContainsKey(RegexId keys, const std::string& name);
   // The values that a key may have in the objects of `set`.
   ValueSetId ValueOfKey(const ObjectSet& set, const std::string& name);
   ObjectSet AnyObject();

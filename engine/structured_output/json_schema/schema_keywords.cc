@@ -44,15 +44,6 @@ void SchemaAlgebra::CheckUnsupported(const SchemaJson& schema, const std::string
     const auto& uri = dialect->get_ref<const std::string&>();
     if (uri.find("localhost") != uri.npos) FailSchema(ChildPointer(pointer, "$schema"), "not a known dialect");
   }
-  const bool has_applicators = HasAny(schema, {"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "then", "else",
-                                               "not", "dependentSchemas", "dependencies"});
-  for (const char* key : {"unevaluatedProperties", "unevaluatedItems"}) {
-    const SchemaJson* value = Find(schema, key);
-    if (value == nullptr || *value == true) continue;
-    if (has_applicators || (std::string_view(key) == "unevaluatedItems" && schema.contains("contains"))) {
-      FailSchema(ChildPointer(pointer, key), "not supported next to keywords that apply other schemas");
-    }
-  }
 }
 
 ValueSet SchemaAlgebra::ComputeSchema(const SchemaDocument::Place& place) {
@@ -67,6 +58,7 @@ ValueSet SchemaAlgebra::ComputeSchema(const SchemaDocument::Place& place) {
   ApplyArrays(schema, place.pointer, set);
   ApplyApplicators(schema, place.pointer, set);
   ApplyDependencies(schema, place.pointer, set);
+  ApplyUnevaluated(schema, place.pointer, set);
   return set;
 }
 
@@ -241,7 +233,7 @@ RegexId SchemaAlgebra::Pattern(const std::string& pattern, const std::string& po
 
 void SchemaAlgebra::ApplyObjects(const SchemaJson& schema, const std::string& pointer, ValueSet& set) {
   if (!HasAny(schema, {"properties", "patternProperties", "additionalProperties", "propertyNames", "required",
-                       "minProperties", "maxProperties", "unevaluatedProperties"})) {
+                       "minProperties", "maxProperties"})) {
     return;
   }
   ObjectSet object;
@@ -258,11 +250,8 @@ void SchemaAlgebra::ApplyObjects(const SchemaJson& schema, const std::string& po
   }
   const auto pattern_values = [&](const std::string& name) {
     std::vector<ValueSetId> values;
-    const std::string quoted = QuoteJson(name);
     for (const ObjectSet::OtherKeys& pattern : patterns) {
-      if (store_.Matches(pattern.keys, std::string_view(quoted).substr(1, quoted.size() - 2))) {
-        values.push_back(pattern.value);
-      }
+      if (ContainsKey(pattern.keys, name)) values.push_back(pattern.value);
     }
     return values;
   };
@@ -276,9 +265,8 @@ void SchemaAlgebra::ApplyObjects(const SchemaJson& schema, const std::string& po
       object.properties.push_back({name, Intersection(std::move(values)), false});
     }
   }
-  const char* rest_key = schema.contains("additionalProperties") ? "additionalProperties" : "unevaluatedProperties";
-  const SchemaJson* rest = Find(schema, rest_key);
-  const ValueSetId additional = rest == nullptr ? kAny : SchemaId(*rest, ChildPointer(pointer, rest_key));
+  const SchemaJson* rest = Find(schema, "additionalProperties");
+  const ValueSetId additional = rest == nullptr ? kAny : SchemaId(*rest, ChildPointer(pointer, "additionalProperties"));
   if (const SchemaJson* list = Find(schema, "required"); list != nullptr && !list->is_boolean()) {
     const std::string where = ChildPointer(pointer, "required");
     if (!list->is_array()) FailSchema(where, "must be a list of names");
@@ -332,8 +320,7 @@ void SchemaAlgebra::ApplyObjects(const SchemaJson& schema, const std::string& po
     const RegexId allowed = SetOf(keys).strings;
     for (ObjectSet& limited : set.objects) {
       for (ObjectSet::Property& property : limited.properties) {
-        const std::string quoted = QuoteJson(property.name);
-        if (!store_.Matches(allowed, std::string_view(quoted).substr(1, quoted.size() - 2))) property.value = kNone;
+        if (!ContainsKey(allowed, property.name)) property.value = kNone;
       }
       for (ObjectSet::OtherKeys& other : limited.others) other.keys = store_.And({other.keys, allowed});
       std::erase_if(limited.others, [this](const auto& other) { return store_.IsNothing(other.keys); });
@@ -343,8 +330,7 @@ void SchemaAlgebra::ApplyObjects(const SchemaJson& schema, const std::string& po
 }
 
 void SchemaAlgebra::ApplyArrays(const SchemaJson& schema, const std::string& pointer, ValueSet& set) {
-  if (!HasAny(schema, {"items", "prefixItems", "additionalItems", "contains", "minItems", "maxItems", "uniqueItems",
-                       "unevaluatedItems"})) {
+  if (!HasAny(schema, {"items", "prefixItems", "additionalItems", "contains", "minItems", "maxItems", "uniqueItems"})) {
     return;
   }
   ArraySet array;
@@ -356,7 +342,7 @@ void SchemaAlgebra::ApplyArrays(const SchemaJson& schema, const std::string& poi
     if (!prefix->is_array()) FailSchema(where, "must be a list of schemas");
     for (size_t i = 0; i < prefix->size(); ++i) array.prefix.push_back(SchemaId((*prefix)[i], ChildPointer(where, i)));
   }
-  const char* rest_key = is_tuple ? "additionalItems" : items != nullptr ? "items" : "unevaluatedItems";
+  const char* rest_key = is_tuple ? "additionalItems" : "items";
   const SchemaJson* rest = Find(schema, rest_key);
   array.items = rest == nullptr ? kAny : SchemaId(*rest, ChildPointer(pointer, rest_key));
   if (const SchemaJson* value = Find(schema, "minItems")) {
