@@ -34,6 +34,7 @@ LocalTools::LocalTools(std::vector<LocalTool> tools) : tools_(std::move(tools)) 
 
 ToolResult LocalTools::Run(size_t index, const std::string& arguments, std::span<const PollHook> hooks) {
   const LocalTool& tool = tools_.at(index);
+  if (tool.command.argv.empty()) return FailedResult("the tool has no command, so it cannot be run here");
   ChildLimits limits;
   limits.timeout = tool.timeout;
   limits.max_output_bytes = kMaxResultBytes;

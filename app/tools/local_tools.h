@@ -13,7 +13,7 @@ namespace vllm::app {
 
 struct LocalTool {
   ToolDefinition definition;
-  ChildCommand command;
+  ChildCommand command;  // argv is empty if there is only a definition
   std::chrono::milliseconds timeout = std::chrono::seconds(30);
 };
 
