@@ -182,10 +182,12 @@ McpReply McpClient::Exchange(std::string_view method, const std::string& params_
     ReadErrorOutput();
     if (reply_ != nullptr) return finish(std::move(*reply_));
     if (has_ended || !has_output) {
-      if (!has_ended) child_->Terminate(spec_.shutdown_grace);
+      // The end of the output comes just before that of the process.
+      const bool ends_itself = has_ended || child_->WaitForEnd(spec_.shutdown_grace);
+      if (!ends_itself) child_->Terminate(spec_.shutdown_grace);
       ReadErrorOutput();
       const std::string last = LastLine(error_output_);
-      const std::string why = (has_ended ? child_->EndText() : std::string("closed its standard output")) +
+      const std::string why = (ends_itself ? child_->EndText() : std::string("closed its standard output")) +
                               " without an answer" + (last.empty() ? "" : "; its last message: " + last);
       child_.reset();
       return finish(Fail(why));

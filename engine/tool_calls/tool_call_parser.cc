@@ -80,6 +80,7 @@ class ToolCallParser::Impl : public CallSink {
       if (is_inside_call_) {
         is_after_section_ = true;
         BreakCall("the output ends inside the arguments");
+        AddRawText(raw_);
       } else if (!is_whole) {
         if (!format_.is_bare) SetError("the output ends inside a call");
         if (has_ended_call_) is_after_section_ = true;
@@ -117,6 +118,7 @@ class ToolCallParser::Impl : public CallSink {
   void AddArguments(std::string_view json) override {
     if (is_over_limit_ || json.empty()) return;
     EventOf(ToolCallEvent::Kind::kArguments, num_calls_ - 1).text += json;
+    raw_.clear();
   }
   void EndCall() override {
     if (is_over_limit_) return;
@@ -213,11 +215,15 @@ class ToolCallParser::Impl : public CallSink {
       FeedText(c);
       return;
     }
-    if (!is_inside_call_) raw_ += c;
+    raw_ += c;
     ReadResult result = reader_->Feed(c);
-    if (is_over_limit_ || raw_.size() > kMaxHeldBytes) result = ReadResult::kInvalid;
+    if (is_over_limit_ || (!is_inside_call_ && raw_.size() > kMaxHeldBytes)) result = ReadResult::kInvalid;
     switch (result) {
       case ReadResult::kMore:
+        return;
+      case ReadResult::kClosing:
+        raw_.clear();
+        has_ended_call_ = true;
         return;
       case ReadResult::kDone:
         EndSection();
@@ -237,7 +243,7 @@ class ToolCallParser::Impl : public CallSink {
   void RejectByte(char c) {
     std::string why = "expected " + std::string(reader_->expected());
     if (is_over_limit_) why = "more than " + std::to_string(kMaxCalls) + " calls";
-    if (!is_over_limit_ && raw_.size() > kMaxHeldBytes) {
+    if (!is_over_limit_ && !is_inside_call_ && raw_.size() > kMaxHeldBytes) {
       why = "no name in the first " + std::to_string(kMaxHeldBytes) + " bytes";
     }
     is_over_limit_ = false;
@@ -249,10 +255,10 @@ class ToolCallParser::Impl : public CallSink {
       // Text that is not a call is no error if only the names of tools tell them apart.
       if (!format_.is_bare) SetError(why);
       is_after_section_ = has_ended_call || is_after_section_before_;
-      if (!raw_.empty()) raw_.pop_back();
-      AddRawText(raw_);
-      raw_.clear();
     }
+    if (!raw_.empty()) raw_.pop_back();
+    AddRawText(raw_);
+    raw_.clear();
     replay_ += c;
   }
 
@@ -315,8 +321,8 @@ class ToolCallParser::Impl : public CallSink {
   std::unique_ptr<CallReader> reader_;  // inside a section
   std::string mark_;                    // the beginning of a trigger
   std::string space_;                   // white space before mark_
-  std::string raw_;     // bytes of the section since its start or the last call, unless a call has started
-  std::string replay_;  // bytes to read again, in reverse
+  std::string raw_;                     // bytes of the section since its start, the last call, or the last arguments
+  std::string replay_;                  // bytes to read again, in reverse
   bool is_inside_call_ = false;
   bool has_ended_call_ = false;  // in this section
   bool is_after_section_ = false;

@@ -2,6 +2,7 @@
 #include "app/mcp/mcp_tools.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include "app/mcp/server_settings.h"
 
@@ -9,6 +10,9 @@ namespace vllm::app {
 namespace {
 
 using namespace std::chrono_literals;
+
+// As in the program.
+[[maybe_unused]] const auto g_ignore_sigpipe = signal(SIGPIPE, SIG_IGN);
 using Names = std::vector<std::string>;
 
 McpServerSpec Server(const std::string& fault) {

@@ -1,5 +1,6 @@
 // Loads and runs tools: programs, tables and directories.
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
 
 #include <fstream>
@@ -14,6 +15,9 @@ namespace vllm::app {
 namespace {
 
 using namespace std::chrono_literals;
+
+// As in the program.
+[[maybe_unused]] const auto g_ignore_sigpipe = signal(SIGPIPE, SIG_IGN);
 
 const std::string kTools = std::string(VLLMCLI_TEST_DATA) + "/tools";
 

@@ -299,7 +299,8 @@ BatchRow RowParser::ParseJson(std::string_view record, RowId& id) const {
       prompt_name = name;
     } else if (name == "add_special_tokens") {
       add_special_tokens = SwitchField(name, value);
-    } else if (IsChatField(name) || (name == id.id_key && !id.is_openai) || SetOption(name, value, row)) {
+    } else if (IsChatField(name) || IsToolField(name) || (name == id.id_key && !id.is_openai) ||
+               SetOption(name, value, row)) {
       continue;
     } else if (IsRecordField(name, false) && !id.is_openai) {
       continue;
@@ -319,6 +320,11 @@ BatchRow RowParser::ParseJson(std::string_view record, RowId& id) const {
   if (prompt_name == "messages") {
     row.prompt = TextPrompt{ChatPrompt(*body, defaults_.system, renderer_), false};
     row.is_chat = true;
+    try {
+      row.tools = ReadToolRequest(*body);
+    } catch (const RequestError& error) {
+      throw RowError("invalid_row", error.what());
+    }
   } else if (prompt_name == "prompt_token_ids" || prompt->is_array()) {
     row.prompt = PromptIds(prompt_name, *prompt);
   } else if (row.kind == RowKind::kOpenAiCompletion) {

@@ -24,15 +24,16 @@ class CallSink {
 
 enum class ReadResult : uint8_t {
   kMore,
+  kClosing,  // like kMore, but the bytes so far are part of the section
   kDone,     // the section ends with this byte
-  kNotPart,  // the bytes since the last call, including this one, are not part of the section
+  kNotPart,  // the bytes since the last call or kClosing, including this one, are not part of the section
   kInvalid,  // this byte cannot follow
 };
 
 class CallReader {
  public:
   virtual ~CallReader() = default;
-  // Reads the next byte after the trigger. Must not be called after another result than kMore.
+  // Reads the next byte after the trigger. Must not be called after kDone, kNotPart or kInvalid.
   virtual ReadResult Feed(char c) = 0;
   // The output ends here. Returns true if only closing texts are missing, so that nothing is left to be text.
   virtual bool Finish() = 0;

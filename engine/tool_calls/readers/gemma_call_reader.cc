@@ -86,7 +86,7 @@ ReadResult GemmaCallReader::FeedKey(char c) {
   }
   if (key.empty()) return ReadResult::kInvalid;
   if (stack_.size() == 1) top_key_ = std::string(key);
-  sink_.AddArguments((is_first_ ? "" : ", ") + QuoteJson(key) + ": ");
+  sink_.AddArguments((is_first_ ? "" : ", ") + JsonStringText(key) + ": ");
   is_first_ = false;
   state_ = State::kValue;
   return ReadResult::kMore;

@@ -78,7 +78,7 @@ ReadResult JsonCallsReader::FeedBetween(char c) {
         if (ends_.empty()) return ReadResult::kDone;
         matcher_.Reset(ends_);
         state_ = State::kEnd;
-        return ReadResult::kMore;
+        return ReadResult::kClosing;
       }
       if (state_ == State::kElement) return c == '{' ? BeginObject() : ReadResult::kInvalid;
       if (c != ',') return ReadResult::kInvalid;

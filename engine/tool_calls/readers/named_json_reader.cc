@@ -115,10 +115,10 @@ ReadResult NamedJsonReader::FeedAfterArguments(char c) {
   if (matcher_.index() == 0) {
     name_.clear();
     state_ = State::kBeforeName;
-  } else {
-    matcher_.Reset({begin_, section_end_, end_, arguments_end_});
+    return ReadResult::kMore;
   }
-  return ReadResult::kMore;
+  matcher_.Reset({begin_, section_end_, end_, arguments_end_});
+  return ReadResult::kClosing;
 }
 
 ReadResult NamedJsonReader::Feed(char c) {

@@ -61,7 +61,7 @@ ReadResult PythonicCallReader::FeedKey(char c) {
   if (IsCallSpace(c)) return ReadResult::kMore;
   if (c != '=') return ReadResult::kInvalid;
   Start();
-  sink_.AddArguments((num_arguments_++ == 0 ? "{" : ", ") + QuoteJson(key_) + ": ");
+  sink_.AddArguments((num_arguments_++ == 0 ? "{" : ", ") + JsonStringText(key_) + ": ");
   literal_ = PythonLiteralReader();
   state_ = State::kValue;
   return ReadResult::kMore;
@@ -81,7 +81,7 @@ ReadResult PythonicCallReader::CloseBracket() {
   if (ends_.empty()) return ReadResult::kDone;
   matcher_.Reset(ends_);
   state_ = State::kEnd;
-  return ReadResult::kMore;
+  return ReadResult::kClosing;
 }
 
 ReadResult PythonicCallReader::FeedEnd(char c) {

@@ -134,7 +134,7 @@ ReadResult TaggedCallReader::FeedKey(char c) {
 }
 
 void TaggedCallReader::BeginValue() {
-  sink_.AddArguments((num_arguments_++ == 0 ? "{" : ", ") + QuoteJson(key_) + ": ");
+  sink_.AddArguments((num_arguments_++ == 0 ? "{" : ", ") + JsonStringText(key_) + ": ");
   state_ = State::kValue;
   is_streaming_ = false;
   at_value_start_ = true;

@@ -1,5 +1,7 @@
 #include "engine/tool_calls/text/json_escape.h"
 
+#include "tokenizer/unicode/utf8.h"
+
 namespace vllm {
 
 void AppendJsonEscaped(char c, std::string& out) {
@@ -37,31 +39,16 @@ void AppendJsonEscaped(std::string_view text, std::string& out) {
   for (const char c : text) AppendJsonEscaped(c, out);
 }
 
-std::string QuoteJson(std::string_view text) {
+std::string JsonStringText(std::string_view text) {
   std::string out = "\"";
   AppendJsonEscaped(text, out);
   out += '"';
   return out;
 }
 
-void AppendCodePoint(uint32_t code_point, std::string& out) {
-  if (code_point > 0x10FFFF || (code_point >= 0xD800 && code_point < 0xE000)) code_point = 0xFFFD;
-  const auto continuation = [&](int shift) { return static_cast<char>(0x80 | ((code_point >> shift) & 0x3F)); };
-  if (code_point < 0x80) {
-    out += static_cast<char>(code_point);
-  } else if (code_point < 0x800) {
-    out += static_cast<char>(0xC0 | (code_point >> 6));
-    out += continuation(0);
-  } else if (code_point < 0x10000) {
-    out += static_cast<char>(0xE0 | (code_point >> 12));
-    out += continuation(6);
-    out += continuation(0);
-  } else {
-    out += static_cast<char>(0xF0 | (code_point >> 18));
-    out += continuation(12);
-    out += continuation(6);
-    out += continuation(0);
-  }
+void AppendScalarValue(uint32_t code_point, std::string& out) {
+  const bool is_scalar = code_point <= 0x10FFFF && (code_point < 0xD800 || code_point >= 0xE000);
+  tokenizer::AppendCodePoint(is_scalar ? code_point : 0xFFFD, out);
 }
 
 int HexDigit(char c) {

@@ -11,9 +11,9 @@ namespace vllm {
 void AppendJsonEscaped(char c, std::string& out);
 void AppendJsonEscaped(std::string_view text, std::string& out);
 // Returns `text` as a JSON string with quotes.
-std::string QuoteJson(std::string_view text);
+std::string JsonStringText(std::string_view text);
 // Appends the UTF-8 encoding of a code point; U+FFFD for surrogates and values above 0x10FFFF.
-void AppendCodePoint(uint32_t code_point, std::string& out);
+void AppendScalarValue(uint32_t code_point, std::string& out);
 // Returns the value of a hexadecimal digit, or -1.
 int HexDigit(char c);
 // White space between the tokens of a call.

@@ -49,13 +49,13 @@ JsonStringDecoder::Result JsonStringDecoder::Feed(char c, std::string& out) {
   const bool is_low = hex_ >= 0xDC00 && hex_ < 0xE000;
   if (is_low != (high_surrogate_ != 0)) return Result::kInvalid;
   if (is_low) {
-    AppendCodePoint(0x10000 + ((high_surrogate_ - 0xD800) << 10) + (hex_ - 0xDC00), out);
+    AppendScalarValue(0x10000 + ((high_surrogate_ - 0xD800) << 10) + (hex_ - 0xDC00), out);
     high_surrogate_ = 0;
   } else if (hex_ >= 0xD800 && hex_ < 0xDC00) {
     high_surrogate_ = hex_;
     state_ = State::kLowSlash;
   } else {
-    AppendCodePoint(hex_, out);
+    AppendScalarValue(hex_, out);
   }
   return Result::kMore;
 }

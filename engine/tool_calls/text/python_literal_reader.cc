@@ -99,18 +99,18 @@ bool PythonLiteralReader::EndWord(std::string& out) {
 void PythonLiteralReader::EndCodePoint(std::string& out) {
   // JSON writes characters above U+FFFF as two escapes.
   if (code_point_ >= 0xD800 && code_point_ < 0xDC00) {
-    if (high_surrogate_ != 0) AppendCodePoint(0xFFFD, out);
+    if (high_surrogate_ != 0) AppendScalarValue(0xFFFD, out);
     high_surrogate_ = code_point_;
     return;
   }
   if (code_point_ >= 0xDC00 && code_point_ < 0xE000 && high_surrogate_ != 0) {
     code_point_ = 0x10000 + ((high_surrogate_ - 0xD800) << 10) + (code_point_ - 0xDC00);
   } else if (high_surrogate_ != 0) {
-    AppendCodePoint(0xFFFD, out);
+    AppendScalarValue(0xFFFD, out);
   }
   high_surrogate_ = 0;
   std::string character;
-  AppendCodePoint(code_point_, character);
+  AppendScalarValue(code_point_, character);
   AppendJsonEscaped(character, out);
 }
 
@@ -138,7 +138,7 @@ bool PythonLiteralReader::FeedEscape(char c, std::string& out) {
     state_ = State::kDigits;
     return true;
   }
-  if (high_surrogate_ != 0) AppendCodePoint(0xFFFD, out);
+  if (high_surrogate_ != 0) AppendScalarValue(0xFFFD, out);
   high_surrogate_ = 0;
   if (c == '\n') return true;  // continues the line
   constexpr std::string_view kEscapes = "abfnrtv\\'\"/";
@@ -165,7 +165,7 @@ PythonLiteralReader::Result PythonLiteralReader::FeedString(char c, std::string&
     state_ = State::kEscape;
     return Result::kMore;
   }
-  if (high_surrogate_ != 0) AppendCodePoint(0xFFFD, out);
+  if (high_surrogate_ != 0) AppendScalarValue(0xFFFD, out);
   high_surrogate_ = 0;
   if (c == quote_) {
     out += '"';

@@ -8,7 +8,7 @@
 namespace vllm {
 
 std::string ConvertToolValue(std::string_view text, JsonTypes types) {
-  if (types == kJsonString) return QuoteJson(text);
+  if (types == kJsonString) return JsonStringText(text);
   if ((types & kJsonNumber) != 0) types |= kJsonInteger;
   const std::string_view stripped = StripSpace(text);
   std::string json(stripped);
@@ -19,7 +19,7 @@ std::string ConvertToolValue(std::string_view text, JsonTypes types) {
     type = JsonTypeOf(json);
   }
   if ((type & types) != 0) return json;
-  return type == 0 || (types & kJsonString) != 0 ? QuoteJson(text) : json;
+  return type == 0 || (types & kJsonString) != 0 ? JsonStringText(text) : json;
 }
 
 }  // namespace vllm

@@ -87,7 +87,7 @@ void CallTool(const Json& id, const Json& params) {
   }
   if (Is("invalid-utf8")) {
     return WriteLine(R"({"jsonrpc":"2.0","id":)" + id.dump() +
-                     ",\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"a\xFF\x1b[2J\"}]}}");
+                     ",\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"a\xFF\\u001b[2J\"}]}}");
   }
   if (name == "fail") {
     Json result = Text("it failed");
