@@ -17,6 +17,7 @@
 
 #include "app/chat/answer_stream.h"
 #include "app/chat/prompt_builder.h"
+#include "app/chat/special_texts.h"
 #include "app/chats/chat_tree.h"
 #include "app/cli/settings.h"
 #include "app/model/load_model.h"
@@ -181,6 +182,9 @@ class ChatSession {
   std::string WithPreset(const std::string& message) const;
   // Returns the message that the next question continues.
   int64_t ParentOfNextQuestion() const;
+  // Returns the number of tokens of the context that are reserved for the answer. The oldest turns are dropped if the
+  // prompt would leave fewer.
+  int64_t AnswerReserve() const;
   // Returns the prompt of a question after `parent`, or nullopt after printing why there is none. Without a question,
   // the prompt ends with the results of tools up to `parent`.
   std::optional<BuiltPrompt> BuildPrompt(int64_t parent, const std::string* message) const;
@@ -248,6 +252,7 @@ class ChatSession {
   std::optional<PresetPrompt> preset_;
   std::unique_ptr<ToolUse> tools_;               // null: calls are not run
   const ToolCallFormat* tool_format_ = nullptr;  // null: calls are not recognized
+  std::optional<SpecialTexts> special_texts_;    // of the model, once a result of a tool needs them
   std::vector<ToolCall> last_calls_;             // of the last answer, also broken ones
   bool reached_chain_limit_ = false;
   Answer last_answer_;

@@ -101,7 +101,8 @@ int64_t ChatSession::AddResult(const ToolCall& call, const ToolResult& result, i
   StoredMessage message;
   message.parent = parent;
   message.role = ChatRole::kTool;
-  message.text = result.text;
+  if (!special_texts_) special_texts_.emplace(*model_.tokenizer);
+  message.text = special_texts_->Break(result.text);
   message.tool_call_id = call.id.empty() ? "call" : call.id;
   message.tool_name = call.name;
   // No ids yet: the prompt is built when all results are there.
