@@ -6,6 +6,7 @@
 
 #include "app/chat/answer_calls.h"
 #include "app/chat/chat_session.h"
+#include "app/chat/tool_prompt.h"
 #include "app/chat/tool_use.h"
 #include "app/model/tools_setting.h"
 #include "app/output/run_until_done.h"
@@ -50,12 +51,21 @@ void ChatSession::UseTools(std::unique_ptr<ToolUse> tools) {
 void ChatSession::ShowTools() {
   tool_format_ = nullptr;
   if (tools_ == nullptr) return;
-  model_.renderer->SetTools(DefinitionsJson(tools_->box().tools()->tools()));
-  if (tools_->box().empty()) return;
+  const std::string definitions = DefinitionsJson(tools_->box().tools()->tools());
+  model_.renderer->SetTools(definitions);
+  prompt_builder_->SetToolPrompt("");
+  if (definitions.empty()) return;
   tool_format_ = ModelToolCallFormat(settings_, *model_.renderer, *model_.tokenizer);
   if (!model_.renderer->UsesVariable("tools")) {
-    PrintWarning("--tools: the chat template (" + model_.renderer->source().origin +
-                 ") does not show tools to the model");
+    if (model_.renderer->takes_system_message()) {
+      prompt_builder_->SetToolPrompt(ToolPrompt(definitions));
+      const bool is_auto = settings_.Text("tool-call-parser").value_or("auto") == "auto";
+      if (tool_format_ == nullptr && is_auto) tool_format_ = FindToolCallFormat("hermes");
+      PrintStatus("[the chat template does not show tools to the model, so the system message describes them]");
+    } else {
+      PrintWarning("--tools: the chat template (" + model_.renderer->source().origin +
+                   ") does not show tools to the model");
+    }
   }
   if (tool_format_ == nullptr) {
     PrintWarning(

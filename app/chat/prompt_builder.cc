@@ -4,6 +4,7 @@
 #include <random>
 #include <utility>
 
+#include "app/chat/tool_prompt.h"
 #include "engine/reasoning/text_markers.h"
 
 namespace vllm::app {
@@ -75,6 +76,11 @@ PromptBuilder::PromptBuilder(const PromptRenderer& renderer, const tokenizer::To
   for (int i = 0; i < 24; ++i) nonce_.push_back(static_cast<char>('a' + device() % 26));
 }
 
+std::string PromptBuilder::Render(std::vector<tokenizer::ChatMessage> messages, bool add_generation_prompt) const {
+  if (!tool_prompt_.empty()) messages = WithToolPrompt(std::move(messages), tool_prompt_);
+  return renderer_.Render(messages, add_generation_prompt);
+}
+
 std::vector<tokenizer::ChatMessage> PromptBuilder::Messages(Path path, size_t first, Path next,
                                                             bool with_placeholders) const {
   std::vector<tokenizer::ChatMessage> messages;
@@ -106,7 +112,7 @@ std::vector<int32_t> PromptBuilder::EncodeTail(std::string_view tail) const {
 }
 
 std::vector<int32_t> PromptBuilder::EncodeAll(Path path, size_t first, Path next) const {
-  return tokenizer_.Encode(renderer_.Render(Messages(path, first, next, false), true), false);
+  return tokenizer_.Encode(Render(Messages(path, first, next, false), true), false);
 }
 
 bool PromptBuilder::ExtendHistory(Path path, size_t first, const std::vector<int32_t>& path_ids, Path next,
@@ -114,16 +120,15 @@ bool PromptBuilder::ExtendHistory(Path path, size_t first, const std::vector<int
   const StoredMessage* answer = path.back();
   if (path.size() < 2 || answer->role != ChatRole::kAssistant || !HasPrompt(path[path.size() - 2])) return false;
   const Path before_answer = path.first(path.size() - 1);
-  const std::string known =
-      renderer_.Render(Messages(before_answer, first, {}, true), true) + Placeholder(path.size() - 1);
+  const std::string known = Render(Messages(before_answer, first, {}, true), true) + Placeholder(path.size() - 1);
   std::vector<tokenizer::ChatMessage> messages = Messages(path, first, next, true);
-  std::string rendered = renderer_.Render(messages, true);
+  std::string rendered = Render(messages, true);
   size_t tail_begin = known.size();
   if (answer->num_thinking_ids > 0) {
     // Does the template write this thought? If it does, the sampled ids stay.
     const std::string thought = Placeholder(path.size());
     messages[messages.size() - 1 - next.size()].reasoning_content = thought;
-    std::string with_thought = HasWholeThought(*answer) ? renderer_.Render(messages, true) : "";
+    std::string with_thought = HasWholeThought(*answer) ? Render(messages, true) : "";
     const std::string placeholder = Placeholder(path.size() - 1);
     const size_t at = with_thought.find(placeholder);
     if (at == std::string::npos || with_thought.find(thought) > at) {
@@ -179,8 +184,8 @@ bool PromptBuilder::ExtendQuestion(Path path, size_t first, const std::vector<in
   // Its text is not all that the template writes.
   if (!answer.tool_calls.empty()) return false;
   const std::vector<tokenizer::ChatMessage> messages = Messages(path.first(path.size() - 1), first, {}, true);
-  const std::string base = renderer_.Render(messages, false);
-  const std::string with_generation_prompt = renderer_.Render(messages, true);
+  const std::string base = Render(messages, false);
+  const std::string with_generation_prompt = Render(messages, true);
   if (!with_generation_prompt.starts_with(base) || !rendered.starts_with(base)) return false;
   // The ids of the question without the generation prompt.
   const auto num_prompt_ids =

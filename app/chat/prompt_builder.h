@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "app/chats/stored_message.h"
@@ -61,7 +62,13 @@ class PromptBuilder {
   BuiltPrompt Build(std::span<const StoredMessage* const> path, const std::vector<int32_t>& path_ids,
                     std::span<const StoredMessage* const> next, int64_t max_tokens, ContextShift shift) const;
 
+  // From now on, tools are described in the system message by this text (tool_prompt.h), because the template does not
+  // show them; "": the template shows them.
+  void SetToolPrompt(std::string text) { tool_prompt_ = std::move(text); }
+
  private:
+  std::string Render(std::vector<tokenizer::ChatMessage> messages, bool add_generation_prompt) const;
+
   using Path = std::span<const StoredMessage* const>;
 
   // Messages for the template: the system message of `path`, those of `path` from `first` on, and `next`. Placeholders
@@ -94,6 +101,7 @@ class PromptBuilder {
   std::vector<int32_t> stop_ids_;
   uint64_t model_digest_;
   std::string nonce_;
+  std::string tool_prompt_;
 };
 
 }  // namespace vllm::app

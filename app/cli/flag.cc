@@ -63,15 +63,13 @@ constexpr Flag kFlags[] = {
      "tables, a directory of these, or definitions alone as a JSON array in OpenAI's format, or a file with one; chat "
      "and run call tools that have a command; see docs/TOOLS.md"},
     {"approve-tools", 0, kChoice, "WHEN", "never|ask|always", "ask", kPrompt, Bits(kChat, kRun), false, true,
-     "run a tool that the model calls: never, after asking you, or always without asking; without a terminal to ask "
-     "on, "
+     "run a tool that the model calls: never, after asking you, or always without asking; without a terminal, "
      "ask means never"},
     {"chain-limit", 0, kInteger, "N", "", "5", kPrompt, Bits(kChat, kRun), false, true,
      "end an answer after N rounds of tool calls; 0: no limit"},
     {"mcp", 0, kText, "COMMAND", "", "", kPrompt, Bits(kChat, kRun), true, false,
-     "start this program as an MCP server and offer its tools to the model, in addition to the servers of the "
-     "[mcp.NAME] "
-     "tables in the configuration file; words are split as in a shell; off: start none"},
+     "start this program as an MCP server and offer its tools to the model, like those of the "
+     "[mcp.NAME] tables in the configuration file; words are split as in a shell; off: start none"},
     {"tool-call-parser", 0, kText, "NAME", "", "auto", kPrompt, kGenerate, false, true,
      "format of the model's tool calls, by the name of vLLM's parser, such as hermes, llama3_json, mistral or "
      "pythonic; "
