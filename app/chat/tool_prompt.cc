@@ -7,9 +7,13 @@
 namespace vllm::app {
 
 std::string ToolPrompt(const std::string& tools_json) {
-  return "You can call functions to answer the user. The functions, as JSON:\n<tools>\n" + tools_json +
-         "\n</tools>\nTo call a function, write its name and its arguments as JSON between these tags:\n"
-         "<tool_call>\n{\"name\": \"FUNCTION\", \"arguments\": {\"ARGUMENT\": VALUE}}\n</tool_call>";
+  // The text of Hermes 2 Pro and Qwen 2.5.
+  return "# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"
+         "You are provided with function signatures within <tools></tools> XML tags:\n<tools>\n" +
+         tools_json +
+         "\n</tools>\n\nFor each function call, return a json object with function name and arguments within "
+         "<tool_call></tool_call> XML tags:\n<tool_call>\n"
+         "{\"name\": <function-name>, \"arguments\": <args-json-object>}\n</tool_call>";
 }
 
 std::vector<tokenizer::ChatMessage> WithToolPrompt(std::vector<tokenizer::ChatMessage> messages,
