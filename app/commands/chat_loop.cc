@@ -160,7 +160,7 @@ void RunChat(LoadedModel& model, const Settings& settings, const std::optional<P
                      "vllmcli complete continues text without one; --chat-template FILE sets one");
   }
   const std::unique_ptr<ChatStore> store = OpenStore(settings);
-  // The chat beside a batch runs no tools: the rows use the same chat template.
+  // The chat of batch --chat runs no tools: the rows use the same chat template.
   const bool uses_tools = settings.command == Command::kChat && HasRunnableTools(settings);
   std::unique_ptr<ToolUse> tools = uses_tools ? std::make_unique<ToolUse>(settings) : nullptr;
   ChatSession session(model, settings, store.get(), preset);

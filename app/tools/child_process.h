@@ -1,4 +1,4 @@
-// ChildProcess: a program that runs beside vllmcli with pipes as its standard streams, for tools and MCP servers. It is
+// ChildProcess: a program with pipes as its standard streams, for tools and MCP servers. It is
 // started without a shell, in its own session and process group, so that it cannot open the terminal and Ctrl-C does
 // not reach it. Its environment has only PATH, HOME, LANG, TERM=dumb and TMPDIR, and the variables that its owner adds.
 // SIGPIPE must be ignored (InstallSignals), because a program may close its input. Owned by the function or client that

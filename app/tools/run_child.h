@@ -21,7 +21,7 @@ struct ChildLimits {
 
 struct ChildResult {
   enum class End : uint8_t {
-    kEnded,          // by itself; see end_text
+    kEnded,          // on its own; see end_text
     kTimedOut,       // after ChildLimits::timeout
     kInterrupted,    // a hook returned false
     kTooMuchOutput,  // more than kMaxReadBytes
