@@ -176,7 +176,11 @@ void ChatSession::AnswerWithTools(StoredMessage answer, const SamplingParams& pa
       PrintError("the model still calls tools after " + std::to_string(num_rounds) + " rounds of calls",
                  "--chain-limit sets the number of rounds; 0: no limit");
     }
-    if (!result || !BuildPromptOfResults(*result)) return;
+    if (!result) return;
+    if (!BuildPromptOfResults(*result)) {
+      last_answer_.finish_reason = FinishReason::kError;
+      return;
+    }
     SamplingParams next_params = params;
     next_params.seed = params_.seed;
     StoredMessage next = NewAnswer(*result, next_params, values);
