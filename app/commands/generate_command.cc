@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/chat/tool_use.h"
 #include "app/commands/commands.h"
 #include "app/commands/prompt_input.h"
 #include "app/markdown/answer_display.h"
@@ -167,6 +168,7 @@ int GenerateCommand(const Settings& given) {
   }
   Settings settings = given;
   const std::optional<PresetPrompt> preset = PresetOf(settings);
+  if (settings.command == Command::kRun && HasRunnableTools(settings)) return FollowUpCommand(given);
   if (preset) preset->CheckVariables();
   std::string text = settings.Has("prompt-ids") ? "" : ReadRequiredPrompt(settings, preset);
   if (preset) text = preset->Fill(text);
