@@ -35,11 +35,24 @@ ValueSetId SchemaAlgebra::SchemaId(const SchemaJson& schema, const std::string& 
   if (schema.is_boolean()) return schema.get<bool>() ? kAny : kNone;
   if (!schema.is_object()) FailSchema(pointer, "must be an object or a boolean");
   if (schema.empty()) return kAny;
-  const auto [it, inserted] = schema_ids_.try_emplace(&schema, 0);
+  const size_t scope = ScopeInside(schema);
+  const auto [it, inserted] = schema_ids_.try_emplace({&schema, scope}, 0);
   if (inserted) {
     it->second = Add(Kind::kSchema, {});
     nodes_[it->second].place = {&schema, pointer};
+    nodes_[it->second].scope = scope;
   }
+  return it->second;
+}
+
+size_t SchemaAlgebra::ScopeInside(const SchemaJson& schema) {
+  const std::string* base = document_.DynamicBaseOf(schema);
+  // Only the first resource that has an anchor matters.
+  if (base == nullptr || std::ranges::find(scopes_[scope_], *base) != scopes_[scope_].end()) return scope_;
+  std::vector<std::string> inside = scopes_[scope_];
+  inside.push_back(*base);
+  const auto [it, inserted] = scope_ids_.try_emplace(inside, scopes_.size());
+  if (inserted) scopes_.push_back(std::move(inside));
   return it->second;
 }
 
@@ -97,8 +110,10 @@ const ValueSet& SchemaAlgebra::SetOf(ValueSetId id) {
   }
   nodes_[id].is_open = true;
   ++nesting_;
+  const size_t outer_scope = scope_;
   const auto close = [&] {
     --nesting_;
+    scope_ = outer_scope;
     nodes_[id].is_open = false;
   };
   ValueSet set;
@@ -127,6 +142,7 @@ ValueSet SchemaAlgebra::Compute(ValueSetId id) {
     case Kind::kAny:
       return Everything();
     case Kind::kSchema:
+      scope_ = nodes_[id].scope;
       return ComputeSchema(SchemaDocument::Place(nodes_[id].place));
     case Kind::kIntersection: {
       ValueSet set = SetOf(operands[0]);

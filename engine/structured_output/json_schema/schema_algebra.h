@@ -56,6 +56,7 @@ class SchemaAlgebra {
   struct Node {
     Kind kind = Kind::kNone;
     SchemaDocument::Place place = {};         // kSchema
+    size_t scope = 0;                         // kSchema: of scopes_
     std::vector<ValueSetId> operands = {};    // kIntersection, kUnion, kComplement
     std::unique_ptr<ValueSet> set = nullptr;  // null: not computed
     bool is_open = false;                     // is being computed
@@ -65,6 +66,10 @@ class SchemaAlgebra {
   ValueSetId Add(Kind kind, std::vector<ValueSetId> operands);
   ValueSetId SchemaId(const SchemaJson& schema, const std::string& pointer);
   ValueSetId FixedId(ValueSet set);
+  // Returns the dynamic scope inside a schema that is applied in the current one.
+  size_t ScopeInside(const SchemaJson& schema);
+  // Returns what the $ref or $dynamicRef of a schema refers to, or nothing if it has none.
+  std::optional<SchemaDocument::Place> Target(const SchemaJson& schema, const std::string& pointer, const char* key);
 
   ValueSet Compute(ValueSetId id);
   ValueSet ComputeSchema(const SchemaDocument::Place& place);
@@ -122,7 +127,11 @@ class SchemaAlgebra {
   const SchemaDocument& document_;
   RegexStore& store_;
   std::vector<Node> nodes_;
-  std::unordered_map<const SchemaJson*, ValueSetId> schema_ids_;
+  std::map<std::pair<const SchemaJson*, size_t>, ValueSetId> schema_ids_;  // by schema and dynamic scope
+  // Dynamic scopes: base URIs of the schema resources that matter, the outermost first.
+  std::vector<std::vector<std::string>> scopes_ = {{}};
+  std::map<std::vector<std::string>, size_t> scope_ids_ = {{{}, 0}};
+  size_t scope_ = 0;  // of the schema that is being computed
   std::map<std::pair<Kind, std::vector<ValueSetId>>, ValueSetId> combined_ids_;
   RegexId any_string_, any_number_, any_integer_;
   std::vector<std::string> unknown_formats_;

@@ -35,11 +35,6 @@ Decimal DecimalOf(const SchemaJson& value, const std::string& pointer) {
 
 void SchemaAlgebra::CheckUnsupported(const SchemaJson& schema, const std::string& pointer) const {
   if (schema.contains("$recursiveRef")) FailSchema(ChildPointer(pointer, "$recursiveRef"), "not supported");
-  if (const SchemaJson* reference = Find(schema, "$dynamicRef")) {
-    if (!reference->is_string() || !document_.IsStaticReference(reference->get<std::string>())) {
-      FailSchema(ChildPointer(pointer, "$dynamicRef"), "not supported where several schemas have the $dynamicAnchor");
-    }
-  }
   if (const SchemaJson* dialect = Find(schema, "$schema"); dialect != nullptr && dialect->is_string()) {
     const auto& uri = dialect->get_ref<const std::string&>();
     if (uri.find("localhost") != uri.npos) FailSchema(ChildPointer(pointer, "$schema"), "not a known dialect");
@@ -370,6 +365,16 @@ void SchemaAlgebra::ApplyArrays(const SchemaJson& schema, const std::string& poi
   set = Intersect(set, arrays);
 }
 
+std::optional<SchemaDocument::Place> SchemaAlgebra::Target(const SchemaJson& schema, const std::string& pointer,
+                                                           const char* key) {
+  const SchemaJson* reference = Find(schema, key);
+  if (reference == nullptr) return std::nullopt;
+  if (!reference->is_string()) FailSchema(ChildPointer(pointer, key), "must be a string");
+  const std::string text = reference->get<std::string>();
+  if (std::string_view(key) == "$ref") return document_.Resolve(schema, pointer, text);
+  return document_.ResolveDynamic(schema, pointer, text, scopes_[scope_]);
+}
+
 void SchemaAlgebra::ApplyApplicators(const SchemaJson& schema, const std::string& pointer, ValueSet& set) {
   const auto list = [&](const char* key) {
     std::vector<ValueSetId> ids;
@@ -381,11 +386,8 @@ void SchemaAlgebra::ApplyApplicators(const SchemaJson& schema, const std::string
     return ids;
   };
   for (const char* key : {"$ref", "$dynamicRef"}) {
-    const SchemaJson* reference = Find(schema, key);
-    if (reference == nullptr) continue;
-    if (!reference->is_string()) FailSchema(ChildPointer(pointer, key), "must be a string");
-    const SchemaDocument::Place place = document_.Resolve(schema, pointer, reference->get<std::string>());
-    set = Intersect(set, SetOf(SchemaId(*place.schema, place.pointer)));
+    const std::optional<SchemaDocument::Place> place = Target(schema, pointer, key);
+    if (place) set = Intersect(set, SetOf(SchemaId(*place->schema, place->pointer)));
   }
   for (const ValueSetId id : list("allOf")) set = Intersect(set, SetOf(id));
   if (const std::vector<ValueSetId> options = list("anyOf"); !options.empty()) {

@@ -46,6 +46,8 @@ std::vector<SchemaAlgebra::Evaluation> SchemaAlgebra::EvaluationsOf(const Schema
                                                                     const std::string& pointer, bool is_outermost) {
   Evaluation own;
   if (!schema.is_object()) return {own};
+  const size_t outer_scope = scope_;
+  scope_ = ScopeInside(schema);
   std::vector<RegexId> keys;
   if (const SchemaJson* map = Find(schema, "properties"); map != nullptr && map->is_object()) {
     std::vector<std::string> names;
@@ -72,12 +74,13 @@ std::vector<SchemaAlgebra::Evaluation> SchemaAlgebra::EvaluationsOf(const Schema
   }
   std::vector<Evaluation> evaluations = {own};
   for (const char* key : {"$ref", "$dynamicRef"}) {
-    const SchemaJson* reference = Find(schema, key);
-    if (reference == nullptr || !reference->is_string()) continue;
-    const SchemaDocument::Place place = document_.Resolve(schema, pointer, reference->get<std::string>());
-    evaluations = Product(evaluations, EvaluationsOf(*place.schema, place.pointer, false), pointer);
+    if (const std::optional<SchemaDocument::Place> place = Target(schema, pointer, key)) {
+      evaluations = Product(evaluations, EvaluationsOf(*place->schema, place->pointer, false), pointer);
+    }
   }
-  return AddConditional(schema, pointer, std::move(evaluations));
+  evaluations = AddConditional(schema, pointer, std::move(evaluations));
+  scope_ = outer_scope;
+  return evaluations;
 }
 
 std::vector<SchemaAlgebra::Evaluation> SchemaAlgebra::AddConditional(const SchemaJson& schema,
