@@ -134,7 +134,8 @@ class LarkReader {
   void SetOptions() {
     SkipSpace();
     const size_t start = cursor_.at();
-    for (const auto& [key, value] : ParseJson(TakeJson(), start).items()) {
+    const Json options = ParseJson(TakeJson(), start);
+    for (const auto& [key, value] : options.items()) {
       if (key == "skip_repetition" && (value == "once" || value == "any")) {
         document_.ignores_once = value == "once";
       } else if (key == "allow_initial_skip" && value.is_boolean()) {
