@@ -192,7 +192,7 @@ TEST(LarkTest, RulesUseTerminals) {
 }
 
 TEST(LarkTest, PatternsHaveFlags) {
-  ExpectTexts("start: /a.b/is /c\\/d/ /e # f\n/x", {"A\nBc/de"}, {"axbc/de # f", "A\nBc/dE"});
+  ExpectTexts("start: /a.b/is /c\\/d/ /e # f/x", {"A\nBc/de"}, {"axbc/de # f", "A\nBc/dE"});
 }
 
 TEST(LarkTest, IgnoredTextIsBetweenTerminalsAndAfterThem) {

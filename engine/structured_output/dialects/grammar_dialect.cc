@@ -25,6 +25,7 @@ bool IsGbnf(std::string_view text) {
     };
     skip(" \t\r");
     skip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_");
+    if (line.starts_with('[')) line.remove_prefix(std::min(line.size(), line.find(']') + 1));  // options of xgrammar
     skip(" \t");
     if (line.starts_with("::=")) return true;
   }
