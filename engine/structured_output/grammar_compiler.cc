@@ -13,10 +13,14 @@
 
 namespace vllm {
 
-std::optional<int32_t> GrammarCompiler::FindToken(std::string_view text) const {
-  const std::optional<int32_t> id = tokenizer_->TokenToId(text);
-  // A token with bytes matches as text.
-  return id && trie_->BytesOf(*id).empty() ? id : std::nullopt;
+GrammarVocabulary GrammarCompiler::Vocabulary() const {
+  GrammarVocabulary vocabulary;
+  vocabulary.find = [this](std::string_view text) { return tokenizer_->TokenToId(text); };
+  vocabulary.bytes = [this](int32_t id) -> std::optional<std::string> {
+    if (id < 0 || id >= vocab_size_) return std::nullopt;
+    return std::string(trie_->BytesOf(id));
+  };
+  return vocabulary;
 }
 
 std::shared_ptr<const CompiledGrammar> GrammarCompiler::Compile(const StructuredOutputsParams& params) {
@@ -36,7 +40,7 @@ std::shared_ptr<const CompiledGrammar> GrammarCompiler::Compile(const Structured
     }
     trie_ = std::make_shared<const VocabTrie>(std::move(*bytes), vocab_size_);
   }
-  Grammar grammar = CompileGrammar(params, [this](std::string_view text) { return FindToken(text); });
+  Grammar grammar = CompileGrammar(params, Vocabulary());
   std::shared_ptr<const CompiledGrammar> compiled;
   try {
     compiled = std::make_shared<const CompiledGrammar>(std::move(grammar), trie_);

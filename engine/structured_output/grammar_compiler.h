@@ -6,11 +6,10 @@
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <optional>
-#include <string_view>
 #include <utility>
 
 #include "engine/request/sampling_params.h"
+#include "engine/structured_output/dialects/grammar_vocabulary.h"
 #include "engine/structured_output/grammar_matcher.h"
 
 namespace vllm::tokenizer {
@@ -32,8 +31,8 @@ class GrammarCompiler {
   std::shared_ptr<const CompiledGrammar> Compile(const StructuredOutputsParams& params);
 
  private:
-  // The id of a special token of the tokenizer.
-  std::optional<int32_t> FindToken(std::string_view text) const;
+  // REQUIRES: trie_ is not null.
+  GrammarVocabulary Vocabulary() const;
 
   const tokenizer::Tokenizer* tokenizer_;
   int64_t vocab_size_;

@@ -1,278 +1,212 @@
 #include "engine/structured_output/dialects/gbnf.h"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "engine/config/errors.h"
-#include "engine/config/escape.h"
+#include "engine/structured_output/dialects/grammar_tree.h"
+#include "engine/structured_output/dialects/text_cursor.h"
 #include "engine/structured_output/regex/code_point_set.h"
 #include "tokenizer/unicode/utf8.h"
 
 namespace vllm {
 namespace {
 
-constexpr int kMaxDepth = 200;
-constexpr uint32_t kMaxCount = uint32_t{1} << 20;
+using NodeId = GrammarTree::NodeId;
 
-class GbnfParser {
+class GbnfReader {
  public:
-  GbnfParser(std::string_view text, const FindSpecialToken& find_token) : text_(text), find_token_(find_token) {}
+  GbnfReader(GrammarBuilder& builder, std::string_view text, const GrammarVocabulary& vocabulary)
+      : builder_(builder), vocabulary_(vocabulary), cursor_(text) {}
 
-  Grammar Parse() {
-    if (text_.size() > kMaxGrammarBytes) {
-      throw RequestError("grammar: too long (" + std::to_string(text_.size()) + " bytes, limit " +
-                         std::to_string(kMaxGrammarBytes) + ")");
+  SymbolId Read() {
+    SkipSpace();
+    while (!cursor_.AtEnd()) {
+      const size_t start = cursor_.at();
+      const std::string name(cursor_.TakeName());
+      if (name.empty()) cursor_.Fail("missing the name of a rule");
+      SkipSpace();
+      if (cursor_.LooksAt("[")) cursor_.Fail("options of a rule are not supported");
+      cursor_.Expect("::=");
+      Rule& rule = RuleOf(name, start);
+      if (rule.is_defined) cursor_.FailAt(start, "the rule " + name + " is defined twice");
+      rule.is_defined = true;
+      const uint32_t index = rule.index;  // reading a body moves the rules
+      tree_.SetRule(index, Alternatives(0));
+      if (!cursor_.AtEnd() && !AtDefinition()) cursor_.Fail("unexpected character");
     }
-    if (!tokenizer::IsValidUtf8(text_)) throw RequestError("grammar: not valid UTF-8");
-    if (text_.starts_with("\xEF\xBB\xBF")) at_ = 3;
-    for (SkipSpace(true); at_ < text_.size(); SkipSpace(true)) ParseRule();
-    for (const auto& [name, rule] : rules_) {
-      if (!rule.is_defined) {
-        at_ = rule.first_use;
-        Fail("the rule " + Escape(name) + " is not defined");
-      }
+    for (const std::string& name : order_) {
+      const Rule& rule = rules_.at(name);
+      if (!rule.is_defined) cursor_.FailAt(rule.first_use, "the rule " + name + " is not defined");
     }
     const auto root = rules_.find("root");
-    if (root == rules_.end()) throw RequestError("grammar: has no rule `root`");
-    Grammar grammar = builder_.Finish(root->second.symbol);
-    if (!grammar.symbol(grammar.start()).productive) throw RequestError("grammar: generates no text");
-    return grammar;
+    if (root == rules_.end()) throw RequestError("grammar: has no rule root");
+    return AddGrammarTree(builder_, tree_, tree_.AddReference(root->second.index));
   }
 
  private:
   struct Rule {
-    SymbolId symbol = 0;
+    uint32_t index = 0;
     bool is_defined = false;
     size_t first_use = 0;
   };
-  // A part of a rule: an expression as long as it contains no rule and no special token, else symbols in sequence.
-  struct Part {
-    bool is_regex = true;
-    RegexId regex = RegexStore::kEmpty;
-    std::vector<SymbolId> symbols;
-  };
 
-  [[noreturn]] void Fail(const std::string& why) const {
-    const std::string_view before = text_.substr(0, at_);
-    const auto line = 1 + std::ranges::count(before, '\n');
-    const size_t start = before.rfind('\n') == before.npos ? 0 : before.rfind('\n') + 1;
-    const auto column =
-        1 + std::ranges::count_if(before.substr(start), [](char c) { return !tokenizer::IsUtf8Continuation(c); });
-    throw RequestError("grammar: line " + std::to_string(line) + ", column " + std::to_string(column) + ": " + why);
+  Rule& RuleOf(const std::string& name, size_t at) {
+    const auto [it, is_new] = rules_.try_emplace(name);
+    if (is_new) {
+      it->second.index = tree_.AddRule();
+      it->second.first_use = at;
+      order_.push_back(name);
+    }
+    return it->second;
   }
 
-  bool LooksAt(std::string_view prefix) const { return text_.substr(at_).starts_with(prefix); }
-  bool Take(std::string_view prefix) {
-    if (!LooksAt(prefix)) return false;
-    at_ += prefix.size();
-    return true;
-  }
-  void SkipSpace(bool newlines) {
-    while (at_ < text_.size()) {
-      const char c = text_[at_];
-      if (c == ' ' || c == '\t' || (newlines && (c == '\n' || c == '\r'))) {
-        ++at_;
-      } else if (c == '#') {
-        while (at_ < text_.size() && text_[at_] != '\n') ++at_;
+  void SkipSpace() {
+    while (true) {
+      const char c = cursor_.Peek();
+      if (c == '#') {
+        cursor_.SkipLine();
+      } else if (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
+        cursor_.Take(std::string_view(&c, 1));
       } else {
         return;
       }
     }
   }
-  static bool IsNameByte(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
-           c == '.';
-  }
-  std::string_view Name() {
-    const size_t start = at_;
-    while (at_ < text_.size() && IsNameByte(text_[at_])) ++at_;
-    return text_.substr(start, at_ - start);
+
+  // Returns whether a name and ::= come next.
+  bool AtDefinition() {
+    const size_t start = cursor_.at();
+    const bool has_name = !cursor_.TakeName().empty();
+    SkipSpace();
+    const bool is_definition = has_name && cursor_.LooksAt("::=");
+    cursor_.MoveTo(start);
+    return is_definition;
   }
 
-  Rule& RuleOf(std::string_view name, size_t where) {
-    const auto [it, inserted] = rules_.try_emplace(std::string(name));
-    if (inserted) {
-      if (rules_.size() > kMaxGrammarRules) Fail("too many rules (limit " + std::to_string(kMaxGrammarRules) + ")");
-      it->second.symbol = builder_.AddRule();
-      it->second.first_use = where;
+  NodeId Alternatives(int depth) {
+    if (depth > GrammarTree::kMaxDepth) {
+      cursor_.Fail("nested too deeply (limit " + std::to_string(GrammarTree::kMaxDepth) + ")");
     }
-    return it->second;
+    std::vector<NodeId> alternatives = {Sequence(depth)};
+    while (cursor_.Take("|")) alternatives.push_back(Sequence(depth));
+    return tree_.AddAlternatives(std::move(alternatives));
   }
 
-  void ParseRule() {
-    const size_t where = at_;
-    const std::string_view name = Name();
-    if (name.empty()) Fail("expected the name of a rule");
-    SkipSpace(false);
-    if (!Take("::=")) Fail("expected ::= after the name of a rule");
-    {
-      Rule& rule = RuleOf(name, where);
-      if (std::exchange(rule.is_defined, true)) {
-        at_ = where;
-        Fail("the rule " + Escape(name) + " is defined twice");
-      }
-    }
-    SkipSpace(true);
-    const SymbolId symbol = RuleOf(name, where).symbol;
-    for (Part& alternative : Alternatives(0)) builder_.AddAlternative(symbol, Symbols(std::move(alternative)));
-    if (at_ < text_.size() && text_[at_] != '\n' && text_[at_] != '\r') Fail("unexpected character");
-  }
-
-  std::vector<SymbolId> Symbols(Part part) {
-    if (!part.is_regex) return std::move(part.symbols);
-    if (part.regex == RegexStore::kEmpty) return {};
-    return {builder_.AddTerminal(part.regex)};
-  }
-
-  std::vector<Part> Alternatives(int depth) {
-    if (depth > kMaxDepth) Fail("nested too deeply (limit " + std::to_string(kMaxDepth) + ")");
-    std::vector<Part> alternatives = {Sequence(depth)};
-    while (Take("|")) {
-      SkipSpace(true);
-      alternatives.push_back(Sequence(depth));
-    }
-    return alternatives;
-  }
-
-  Part Sequence(int depth) {
-    Part sequence;
-    std::vector<RegexId> run;  // expressions since the last symbol
-    const auto end_run = [&] {
-      const RegexId regex = builder_.regexes().Concat(run);
-      run.clear();
-      return regex;
-    };
+  NodeId Sequence(int depth) {
+    std::vector<NodeId> parts;
     while (true) {
-      SkipSpace(depth > 0);
-      std::optional<Part> item = Item(depth);
-      if (!item) break;
-      *item = Repeated(std::move(*item));
-      if (item->is_regex) {
-        run.push_back(item->regex);
-        continue;
-      }
-      sequence.is_regex = false;
-      if (const RegexId regex = end_run(); regex != RegexStore::kEmpty) {
-        sequence.symbols.push_back(builder_.AddTerminal(regex));
-      }
-      sequence.symbols.insert(sequence.symbols.end(), item->symbols.begin(), item->symbols.end());
+      SkipSpace();
+      if (cursor_.AtEnd() || cursor_.LooksAt("|") || cursor_.LooksAt(")") || AtDefinition()) break;
+      parts.push_back(Quantified(depth));
     }
-    const RegexId regex = end_run();
-    if (sequence.is_regex) {
-      sequence.regex = regex;
-    } else if (regex != RegexStore::kEmpty) {
-      sequence.symbols.push_back(builder_.AddTerminal(regex));
-    }
-    return sequence;
+    return tree_.AddSequence(std::move(parts));
   }
 
-  static Part OfRegex(RegexId regex) {
-    Part part;
-    part.regex = regex;
-    return part;
-  }
-  static Part OfSymbol(SymbolId symbol) {
-    Part part;
-    part.is_regex = false;
-    part.symbols = {symbol};
-    return part;
-  }
-
-  std::optional<Part> Item(int depth) {
-    RegexStore& store = builder_.regexes();
-    if (at_ == text_.size()) return std::nullopt;
-    if (Take("\"")) {
-      std::string literal;
-      while (!Take("\"")) {
-        if (at_ == text_.size() || LooksAt("\n")) Fail("missing \"");
-        char buffer[4];
-        literal.append(buffer, tokenizer::EncodeCodePoint(Character(), buffer));
-      }
-      return OfRegex(store.Literal(literal));
+  // Reads one part with the quantifiers after it.
+  NodeId Quantified(int depth) {
+    const size_t start = cursor_.at();
+    std::optional<NamedTokens> excluded;
+    std::optional<NodeId> part;
+    if (cursor_.Take("!")) {
+      if (!cursor_.LooksAt("<")) cursor_.Fail("missing < after !");
+      excluded = Tokens();
+    } else {
+      part = Part(depth);
     }
-    if (Take("[")) return OfRegex(CodePointsAsRegex(store, Class(), TextSpelling::kUtf8));
-    if (Take(".")) return OfRegex(CodePointsAsRegex(store, CodePointSet::All(), TextSpelling::kUtf8));
-    if (Take("(")) {
-      std::vector<Part> alternatives = Alternatives(depth + 1);
-      SkipSpace(true);
-      if (!Take(")")) Fail("missing )");
-      return Choice(std::move(alternatives));
-    }
-    if (Take("!<")) return OfSymbol(Token(true));
-    if (Take("<")) return OfSymbol(Token(false));
-    const size_t where = at_;
-    const std::string_view name = Name();
-    if (name.empty()) return std::nullopt;
-    // `name ::=` starts the next rule. This happens inside parentheses, which are not closed.
-    return OfSymbol(RuleOf(name, where).symbol);
-  }
-
-  Part Choice(std::vector<Part> alternatives) {
-    const bool is_regex = std::ranges::all_of(alternatives, &Part::is_regex);
-    if (is_regex) {
-      std::vector<RegexId> regexes;
-      for (const Part& part : alternatives) regexes.push_back(part.regex);
-      return OfRegex(builder_.regexes().Or(std::move(regexes)));
-    }
-    if (alternatives.size() == 1) return std::move(alternatives[0]);
-    const SymbolId rule = builder_.AddRule();
-    for (Part& part : alternatives) builder_.AddAlternative(rule, Symbols(std::move(part)));
-    return OfSymbol(rule);
-  }
-
-  uint32_t Number() {
-    uint32_t value = 0;
-    const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
-    if (error == std::errc::invalid_argument) Fail("expected a number");
-    if (error != std::errc() || value > kMaxCount)
-      Fail("a repetition is too large (limit " + std::to_string(kMaxCount) + ")");
-    at_ = static_cast<size_t>(end - text_.data());
-    return value;
-  }
-
-  Part Repeated(Part part) {
-    while (true) {
-      SkipSpace(false);
-      uint32_t min = 0;
-      uint32_t max = RegexStore::kUnbounded;
-      if (Take("+")) {
-        min = 1;
-      } else if (Take("?")) {
-        max = 1;
-      } else if (Take("{")) {
-        min = max = Number();
-        if (Take(",")) max = LooksAt("}") ? RegexStore::kUnbounded : Number();
-        if (!Take("}")) Fail("missing }");
-        if (min > max) Fail("the bounds of a repetition are in the wrong order");
-      } else if (!Take("*")) {
-        return part;
+    uint32_t min = 0;
+    uint32_t max = 0;
+    for (int num_quantifiers = 0; Quantifier(min, max); ++num_quantifiers) {
+      if (num_quantifiers == GrammarTree::kMaxDepth) cursor_.Fail("too many quantifiers");
+      if (part) {
+        part = tree_.AddRepeat(*part, min, max);
+      } else if (min <= 1 && max == GrammarBuilder::kUnbounded) {
+        part = AddAnyTokens(builder_, tree_, vocabulary_, *excluded, min);
+      } else {
+        break;
       }
-      if (part.is_regex) {
-        part.regex = builder_.regexes().Repeat(part.regex, min, max);
-        continue;
-      }
-      SymbolId item = part.symbols[0];
-      if (part.symbols.size() != 1) {
-        item = builder_.AddRule();
-        builder_.AddAlternative(item, std::move(part.symbols));
-      }
-      part = OfSymbol(builder_.AddRepeat(item, GrammarBuilder::kNoSymbol, min, max));
     }
+    // One token may have any number of bytes, so text does not show where it ends.
+    if (!part) cursor_.FailAt(start, "! must be repeated with * or +: single tokens are not told apart in text");
+    return *part;
   }
 
-  // Reads a character or an escape.
+  bool Quantifier(uint32_t& min, uint32_t& max) {
+    SkipSpace();
+    min = 0;
+    max = GrammarBuilder::kUnbounded;
+    if (cursor_.Take("*")) return true;
+    if (cursor_.Take("+")) {
+      min = 1;
+      return true;
+    }
+    if (cursor_.Take("?")) {
+      max = 1;
+      return true;
+    }
+    if (!cursor_.Take("{")) return false;
+    cursor_.TakeCounts(min, max);
+    return true;
+  }
+
+  NodeId Part(int depth) {
+    const size_t start = cursor_.at();
+    if (cursor_.Take("(")) {
+      if (cursor_.LooksAt("=")) cursor_.Fail("look-ahead is not supported");
+      const NodeId group = Alternatives(depth + 1);
+      if (!cursor_.Take(")")) cursor_.FailAt(start, "missing ) of the group");
+      return group;
+    }
+    if (cursor_.Take("\"")) return tree_.AddRegex(Literal(start));
+    if (cursor_.Take("[")) return tree_.AddRegex(Class(start));
+    if (cursor_.Take(".")) return AddCodePoints(CodePointSet::All());
+    if (cursor_.LooksAt("<")) return AddOneOfTokens(builder_, tree_, Tokens());
+    const std::string name(cursor_.TakeName());
+    if (name.empty()) cursor_.Fail("unexpected character");
+    return tree_.AddReference(RuleOf(name, start).index);
+  }
+
+  NodeId AddCodePoints(const CodePointSet& set) {
+    return tree_.AddRegex(CodePointsAsRegex(builder_.regexes(), set, TextSpelling::kUtf8));
+  }
+
+  RegexId Literal(size_t start) {
+    std::string bytes;
+    while (!cursor_.Take("\"")) {
+      if (cursor_.AtEnd() || cursor_.LooksAt("\n")) cursor_.FailAt(start, "missing \" at the end of the text");
+      tokenizer::AppendCodePoint(Character(), bytes);
+    }
+    return builder_.regexes().Literal(bytes);
+  }
+
+  RegexId Class(size_t start) {
+    const bool is_complement = cursor_.Take("^");
+    std::vector<CodePointRange> ranges;
+    while (!cursor_.Take("]")) {
+      if (cursor_.AtEnd()) cursor_.FailAt(start, "missing ] of the class");
+      const char32_t first = Character();
+      char32_t last = first;
+      if (cursor_.LooksAt("-") && cursor_.Peek(1) != ']') {
+        cursor_.Take("-");
+        last = Character();
+        if (first > last) cursor_.Fail("the ends of a range are in the wrong order");
+      }
+      ranges.push_back({first, last});
+    }
+    const CodePointSet set(std::move(ranges));
+    return CodePointsAsRegex(builder_.regexes(), is_complement ? set.Complement() : set, TextSpelling::kUtf8);
+  }
+
   char32_t Character() {
-    const tokenizer::CodePoint c = tokenizer::CodePointAt(text_, at_);
-    at_ += c.length;
-    if (c.value != '\\') return c.value;
-    if (at_ == text_.size()) Fail("\\ at the end");
-    const char letter = text_[at_++];
-    switch (letter) {
+    const char32_t c = cursor_.TakeCodePoint();
+    if (c != '\\') return c;
+    const char32_t escaped = cursor_.TakeCodePoint();
+    switch (escaped) {
       case 'n':
         return '\n';
       case 'r':
@@ -280,83 +214,57 @@ class GbnfParser {
       case 't':
         return '\t';
       case 'x':
-        return Hex(2);
+        return cursor_.TakeHex(2);
       case 'u':
-        return Hex(4);
+        return cursor_.TakeHex(4);
       case 'U':
-        return Hex(8);
+        return cursor_.TakeHex(8);
+      case '\\':
+      case '"':
+      case '\'':
+      case '[':
+      case ']':
+      case '-':
+      case '^':
+      case '/':
+        return escaped;
       default:
-        if (std::string_view("\\\"[]-^'/").find(letter) == std::string_view::npos) Fail("unknown escape");
-        return static_cast<char32_t>(letter);
+        cursor_.Fail("unknown escape");
     }
   }
 
-  char32_t Hex(size_t num_digits) {
-    uint32_t value = 0;
-    if (text_.size() - at_ < num_digits) Fail("unexpected end of an escape");
-    const char* first = text_.data() + at_;
-    const auto [end, error] = std::from_chars(first, first + num_digits, value, 16);
-    if (error != std::errc() || end != first + num_digits || value > CodePointSet::kMax ||
-        (value >= 0xD800 && value <= 0xDFFF)) {
-      Fail("invalid code point");
-    }
-    at_ += num_digits;
-    return value;
-  }
-
-  CodePointSet Class() {
-    const bool negated = Take("^");
-    std::vector<CodePointRange> ranges;
-    while (!Take("]")) {
-      if (at_ == text_.size()) Fail("missing ]");
-      const char32_t first = Character();
-      char32_t last = first;
-      if (LooksAt("-") && !LooksAt("-]")) {
-        ++at_;
-        if (at_ == text_.size()) Fail("missing ]");
-        last = Character();
+  // Reads <name> or <[id]>.
+  NamedTokens Tokens() {
+    const size_t start = cursor_.at();
+    try {
+      if (cursor_.Take("<[")) {
+        const std::optional<uint32_t> id = cursor_.TakeNumber(std::numeric_limits<int32_t>::max());
+        if (!id) cursor_.Fail("missing the id of a token");
+        cursor_.Expect("]>");
+        return TokensOfRange(vocabulary_, {static_cast<int32_t>(*id), static_cast<int32_t>(*id)});
       }
-      if (first > last) Fail("the ends of a range are in the wrong order");
-      ranges.push_back({first, last});
+      while (!cursor_.Take(">")) {
+        if (cursor_.AtEnd() || cursor_.LooksAt("\n")) cursor_.FailAt(start, "missing > of the token");
+        cursor_.TakeCodePoint();
+      }
+      return TokensOfName(vocabulary_, cursor_.TextFrom(start));
+    } catch (const UnknownTokenError& error) {
+      cursor_.FailAt(start, error.what());
     }
-    const CodePointSet set(std::move(ranges));
-    return negated ? set.Complement() : set;
   }
 
-  // Reads a special token, after <.
-  SymbolId Token(bool negated) {
-    const size_t end = text_.find('>', at_);
-    if (end == text_.npos || text_.substr(at_, end - at_).find('\n') != std::string_view::npos) Fail("missing >");
-    const std::string_view name = text_.substr(at_, end - at_);
-    int32_t id = 0;
-    if (name.starts_with('[') && name.ends_with(']')) {
-      const std::string_view digits = name.substr(1, name.size() - 2);
-      const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), id);
-      if (error != std::errc() || stop != digits.data() + digits.size() || id < 0) Fail("invalid token id");
-    } else if (find_token_) {
-      const std::optional<int32_t> found = find_token_(text_.substr(at_ - 1, end + 2 - at_));
-      if (!found) Fail("the model has no special token <" + Escape(name) + ">");
-      id = *found;
-    }
-    at_ = end + 1;
-    if (!negated) return builder_.AddTokens({{id, id}});
-    std::vector<TokenRange> others;
-    if (id > 0) others.push_back({0, id - 1});
-    others.push_back({id + 1, std::numeric_limits<int32_t>::max()});
-    return builder_.AddTokens(std::move(others));
-  }
-
-  std::string_view text_;
-  const FindSpecialToken& find_token_;
-  size_t at_ = 0;
-  GrammarBuilder builder_;
+  GrammarBuilder& builder_;
+  const GrammarVocabulary& vocabulary_;
+  TextCursor cursor_;
+  GrammarTree tree_;
   std::unordered_map<std::string, Rule> rules_;
+  std::vector<std::string> order_;  // the names, by index
 };
 
 }  // namespace
 
-Grammar ParseGbnf(std::string_view text, const FindSpecialToken& find_token) {
-  return GbnfParser(text, find_token).Parse();
+SymbolId AddGbnf(GrammarBuilder& builder, std::string_view text, const GrammarVocabulary& vocabulary) {
+  return GbnfReader(builder, text, vocabulary).Read();
 }
 
 }  // namespace vllm
