@@ -90,9 +90,9 @@ TEST(StructuralTagTest, TagsMayBeRequiredAndLimitedToOne) {
 }
 
 TEST(StructuralTagTest, OverlappingTriggersFireAtTheFirstEnd) {
-  ExpectTexts(Wrapped(R"({"type": "triggered_tags", "triggers": ["ab", "b"], "tags": [
+  ExpectTexts(Wrapped(R"json({"type": "triggered_tags", "triggers": ["ab", "b"], "tags": [
                 {"begin": "ab(", "content": {"type": "const_string", "value": "1"}, "end": ")"},
-                {"begin": "b[", "content": {"type": "const_string", "value": "2"}, "end": "]"}]})"),
+                {"begin": "b[", "content": {"type": "const_string", "value": "2"}, "end": "]"}]})json"),
               {"a", "ab(1)", "xb[2]a", "ab[2]"}, {"b", "ab", "b(1)"});
 }
 
