@@ -207,8 +207,7 @@ void Measure(const Workload& workload, const std::shared_ptr<const VocabTrie>& t
 int main(int argc, char** argv) {
   using namespace vllm;
   if (argc < 2) {
-    std::fprintf(stderr, "usage: structured_masks TOKENIZER_DIRECTORY [WORKLOAD]
-");
+    std::fprintf(stderr, "usage: structured_masks TOKENIZER_DIRECTORY [WORKLOAD]\n");
     return 2;
   }
   const auto tokenizer = tokenizer::LoadTokenizer(argv[1]);
