@@ -184,8 +184,8 @@ Json Canonical(Json data) {
   return data;
 }
 
-// JSON-Schema-Test-Suite, draft 2020-12 (tests/golden/json_schema_test_suite.py). A schema that is not rejected must give
-// each verdict of its group, compact and with line breaks. The groups that are rejected, and why, are those of
+// JSON-Schema-Test-Suite, draft 2020-12 (tests/golden/json_schema_test_suite.py). A schema that is not rejected must
+// give each verdict of its group, compact and with line breaks. The groups that are rejected, and why, are those of
 // json_schema_rejected.txt, which changes with the program: set VLLMCLI_WRITE_GOLDEN to write it again. The test allows
 // any order of members, which the suite does not think about.
 TEST(JsonSchemaCompilerTest, VerdictsAreThoseOfTheTestSuite) {
@@ -212,10 +212,9 @@ TEST(JsonSchemaCompilerTest, VerdictsAreThoseOfTheTestSuite) {
       }
       for (const Json& test : group["tests"]) {
         const std::string text = Canonical(test[1]).dump(flexible ? 2 : -1);
-        EXPECT_EQ(grammar && grammar->Accepts(text), test[2].get<bool>())
-            << group["group"] << ": " << test[0] << "\n"
-            << schema << "\n"
-            << text;
+        EXPECT_EQ(grammar && grammar->Accepts(text), test[2].get<bool>()) << group["group"] << ": " << test[0] << "\n"
+                                                                          << schema << "\n"
+                                                                          << text;
       }
     }
   }
@@ -224,7 +223,7 @@ TEST(JsonSchemaCompilerTest, VerdictsAreThoseOfTheTestSuite) {
   std::ifstream golden(path);
   EXPECT_EQ(rejected.str(), std::string(std::istreambuf_iterator<char>(golden), {}));
   EXPECT_EQ(num_groups, 380u);
-  EXPECT_LE(num_rejected * 100, num_groups * 12);
+  EXPECT_LE(num_rejected * 100, num_groups * 8);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "engine/structured_output/regex/regex_store.h"
 
 #include <algorithm>
+#include <deque>
 
 namespace vllm {
 namespace {
@@ -357,7 +358,8 @@ RegexId RegexStore::Derivative(RegexId id, uint8_t byte) {
 bool RegexStore::IsNothing(RegexId id) {
   if (!nodes_[id].may_be_nothing) return id == kNothing;
   if (nothing_[id] != 0) return nothing_[id] == 1;
-  // Look for a text, depth first.
+  // Look for a text, by turns depth first, which finds a long one, and breadth first, which finds a short one even if
+  // depth first is lost in a part where there are many states and no text.
   std::array<uint8_t, 256> bytes{};
   for (size_t byte = 256; byte-- > 0;) bytes[classes_[byte]] = static_cast<uint8_t>(byte);
   struct Visit {
@@ -366,10 +368,10 @@ bool RegexStore::IsNothing(RegexId id) {
   };
   std::vector<Visit> visits = {{id, 0}};
   std::unordered_set<RegexId> seen = {id};
-  std::vector<size_t> pending = {0};
-  while (!pending.empty()) {
-    const size_t index = pending.back();
-    pending.pop_back();
+  std::deque<size_t> pending = {0};
+  for (bool is_depth_first = true; !pending.empty(); is_depth_first = !is_depth_first) {
+    const size_t index = is_depth_first ? pending.back() : pending.front();
+    is_depth_first ? pending.pop_back() : pending.pop_front();
     const RegexId current = visits[index].id;
     if (nodes_[current].nullable || !nodes_[current].may_be_nothing || nothing_[current] == 2) {
       for (size_t i = index;; i = visits[i].parent) {
