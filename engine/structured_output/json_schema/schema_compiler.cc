@@ -290,9 +290,10 @@ SymbolId AddJsonSchema(GrammarBuilder& builder, std::string_view schema, const J
   }
 }
 
-Grammar CompileJsonSchema(std::string_view schema, const JsonSchemaOptions& options) {
+Grammar CompileJsonSchema(std::string_view schema, const JsonSchemaOptions& options,
+                          std::vector<std::string>* warnings) {
   GrammarBuilder builder;
-  const SymbolId symbol = AddJsonSchema(builder, schema, options);
+  const SymbolId symbol = AddJsonSchema(builder, schema, options, warnings);
   Grammar grammar = builder.Finish(symbol);
   if (!grammar.symbol(symbol).productive) FailSchema("", "allows no value");
   return grammar;
