@@ -133,6 +133,74 @@ TEST(JsonSchemaCompilerTest, NestingIsLimited) {
             "the text is nested too deeply (more than 512 levels)");
 }
 
+TEST(JsonSchemaCompilerTest, OneOfDistinguishesObjectsByTheKeysThatOnlyOneAllows) {
+  GrammarText grammar(R"({"oneOf":[{"type":"object","properties":{"a":{}},"additionalProperties":false},
+                                   {"type":"object","properties":{"b":{}},"additionalProperties":{"type":"null"}}]})");
+  EXPECT_TRUE(grammar.Accepts(R"({"a":1})"));
+  EXPECT_TRUE(grammar.Accepts(R"({"b":1})"));
+  EXPECT_TRUE(grammar.Accepts(R"({"b":1,"a":null})"));
+  EXPECT_TRUE(grammar.Accepts(R"({"c":null})"));
+  // Both, or none.
+  EXPECT_FALSE(grammar.Accepts("{}"));
+  EXPECT_FALSE(grammar.Accepts(R"({"a":null})"));
+  EXPECT_FALSE(grammar.Accepts(R"({"a":1,"b":1})"));
+}
+
+TEST(JsonSchemaCompilerTest, AForbiddenRuleOfKeysNeedsOneOfTheKeys) {
+  GrammarText grammar(
+      R"({"type":"object","maxProperties":2,"not":{"patternProperties":{"^x":false},"required":["a"]},"required":["a"]})");
+  EXPECT_TRUE(grammar.Accepts(R"({"a":1,"xy":2})"));
+  EXPECT_FALSE(grammar.Accepts(R"({"a":1})"));
+  EXPECT_FALSE(grammar.Accepts(R"({"a":1,"y":2})"));
+  // After this, there would be no room for the key that is needed.
+  EXPECT_FALSE(grammar.Accepts(R"({"a":1,"y":2,"xy":3})"));
+}
+
+TEST(JsonSchemaCompilerTest, APropertyIsEvaluatedByTheBranchesThatMatch) {
+  GrammarText grammar(R"({"type":"object","properties":{"a":{}},"unevaluatedProperties":false,
+                          "anyOf":[{"properties":{"b":{"type":"null"}},"required":["b"]},
+                                   {"properties":{"c":{"type":"null"}},"required":["c"]},true]})");
+  EXPECT_TRUE(grammar.Accepts("{}"));
+  EXPECT_TRUE(grammar.Accepts(R"({"a":1,"b":null,"c":null})"));
+  EXPECT_FALSE(grammar.Accepts(R"({"b":1})"));
+  EXPECT_FALSE(grammar.Accepts(R"({"b":null,"c":1})"));
+  EXPECT_FALSE(grammar.Accepts(R"({"d":1})"));
+}
+
+TEST(JsonSchemaCompilerTest, ItemsThatContainsMatchesAreEvaluated) {
+  GrammarText grammar(
+      R"({"type":"array","prefixItems":[{}],"contains":{"type":"null"},"unevaluatedItems":{"type":"boolean"}})");
+  EXPECT_TRUE(grammar.Accepts("[1,null,true]"));
+  EXPECT_FALSE(grammar.Accepts("[1,null,1]"));
+  EXPECT_FALSE(grammar.Accepts("[1,true]"));
+}
+
+TEST(JsonSchemaCompilerTest, ADynamicReferenceDependsOnWhereItIsReached) {
+  GrammarText grammar(
+      R"({"$id":"https://x.example/root","$ref":"list","$defs":{"text":{"$dynamicAnchor":"item","type":"string"},
+          "list":{"$id":"list","type":"array","items":{"$dynamicRef":"#item"},
+                  "$defs":{"any":{"$dynamicAnchor":"item"}}}}})");
+  EXPECT_TRUE(grammar.Accepts(R"(["a"])"));
+  EXPECT_FALSE(grammar.Accepts("[1]"));
+}
+
+TEST(JsonSchemaCompilerTest, UniqueItemsMayBeATuple) {
+  GrammarText grammar(
+      R"({"type":"array","prefixItems":[{"enum":["a","b"]},{"enum":["b",1]}],"items":false,"uniqueItems":true})");
+  EXPECT_TRUE(grammar.Accepts("[]"));
+  EXPECT_TRUE(grammar.Accepts(R"(["b",1])"));
+  EXPECT_TRUE(grammar.Accepts(R"(["a","b"])"));
+  EXPECT_FALSE(grammar.Accepts(R"(["b","b"])"));
+  EXPECT_FALSE(grammar.Accepts(R"([1,"b"])"));
+}
+
+TEST(JsonSchemaCompilerTest, AShortTextIsFoundNextToALongLimit) {
+  GrammarText grammar(
+      R"_({"type":"string","minLength":1,"maxLength":5000,"pattern":"^$|(^(?:\\S+\\s+){0,99}\\S+$)"})_");
+  EXPECT_TRUE(grammar.Accepts(R"("a b")"));
+  EXPECT_FALSE(grammar.Accepts(R"("")"));
+}
+
 TEST(JsonSchemaCompilerTest, RejectedSchemasAreNamedByJsonPointer) {
   EXPECT_EQ(ErrorOf(R"({"properties":{"a/b":{"items":{"pattern":"(?<=a)x"}}}})"),
             "JSON schema: #/properties/a~1b/items/pattern: look-behind is not supported at character 3");
@@ -184,8 +252,8 @@ Json Canonical(Json data) {
   return data;
 }
 
-// JSON-Schema-Test-Suite, draft 2020-12 (tests/golden/json_schema_test_suite.py). A schema that is not rejected must give
-// each verdict of its group, compact and with line breaks. The groups that are rejected, and why, are those of
+// JSON-Schema-Test-Suite, draft 2020-12 (tests/golden/json_schema_test_suite.py). A schema that is not rejected must
+// give each verdict of its group, compact and with line breaks. The groups that are rejected, and why, are those of
 // json_schema_rejected.txt, which changes with the program: set VLLMCLI_WRITE_GOLDEN to write it again. The test allows
 // any order of members, which the suite does not think about.
 TEST(JsonSchemaCompilerTest, VerdictsAreThoseOfTheTestSuite) {
@@ -212,10 +280,9 @@ TEST(JsonSchemaCompilerTest, VerdictsAreThoseOfTheTestSuite) {
       }
       for (const Json& test : group["tests"]) {
         const std::string text = Canonical(test[1]).dump(flexible ? 2 : -1);
-        EXPECT_EQ(grammar && grammar->Accepts(text), test[2].get<bool>())
-            << group["group"] << ": " << test[0] << "\n"
-            << schema << "\n"
-            << text;
+        EXPECT_EQ(grammar && grammar->Accepts(text), test[2].get<bool>()) << group["group"] << ": " << test[0] << "\n"
+                                                                          << schema << "\n"
+                                                                          << text;
       }
     }
   }
@@ -224,7 +291,7 @@ TEST(JsonSchemaCompilerTest, VerdictsAreThoseOfTheTestSuite) {
   std::ifstream golden(path);
   EXPECT_EQ(rejected.str(), std::string(std::istreambuf_iterator<char>(golden), {}));
   EXPECT_EQ(num_groups, 380u);
-  EXPECT_LE(num_rejected * 100, num_groups * 12);
+  EXPECT_LE(num_rejected * 100, num_groups * 8);
 }
 
 }  // namespace

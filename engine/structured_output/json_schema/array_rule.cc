@@ -52,7 +52,7 @@ uint32_t ArrayRule::StateOf(const Position& position) {
 void ArrayRule::AppendElements(const Position& position, std::vector<SymbolEdge>& edges) {
   if (position.count >= max_length_) return;
   // Without an upper bound, counting stops at the lower one and after the prefix, but not before the first element.
-  const uint64_t last = std::max<uint64_t>({parts_.min_items, parts_.prefix.size(), 1});
+  const uint64_t last = std::max<uint64_t>({parts_.min_items, parts_.prefix.size(), parts_.unique_by_index.size(), 1});
   const auto add = [&](SymbolId symbol, uint64_t contained, std::string seen) {
     if (!IsProductive(symbol)) return;
     Position after;
@@ -65,6 +65,7 @@ void ArrayRule::AppendElements(const Position& position, std::vector<SymbolEdge>
   if (!parts_.unique_values.empty()) {
     for (size_t i = 0; i < parts_.unique_values.size(); ++i) {
       if ((static_cast<uint8_t>(position.seen[i / 8]) >> (i % 8) & 1) != 0) continue;
+      if (!parts_.unique_by_index.empty() && !parts_.unique_by_index[position.count][i]) continue;
       std::string seen = position.seen;
       seen[i / 8] = static_cast<char>(seen[i / 8] | 1 << (i % 8));
       add(parts_.unique_values[i], 0, std::move(seen));

@@ -32,6 +32,9 @@ class ArrayRule : public RuleAutomaton {
     uint64_t max_contains = UINT64_MAX;
     // If not empty, the elements are different ones of these symbols, each of one value.
     std::vector<SymbolId> unique_values;
+    // If not empty, there are no more elements than this, and those at an index are the unique_values that it has.
+    // REQUIRES: then, min_items is at most 1.
+    std::vector<std::vector<bool>> unique_by_index;
   };
 
   explicit ArrayRule(Parts parts);

@@ -35,8 +35,8 @@ class ObjectRule : public RuleAutomaton {
     bool any_order = false;
   };
 
-  // REQUIRES: there is at most one need if max_properties is bounded; if there are others, min_properties is at most 1 or the number of required members: further keys might be
-  // equal.
+  // REQUIRES: there is at most one need if max_properties is bounded; if there are others, min_properties is at most 1
+  // or the number of required members: further keys might be equal.
   explicit ObjectRule(Parts parts);
 
   bool Restrict(const std::vector<bool>& productive) override;

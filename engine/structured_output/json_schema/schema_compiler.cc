@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -217,22 +218,41 @@ class SchemaCompiler {
     return rule;
   }
 
-  void AddUniqueValues(const ArraySet& array, ArrayRule::Parts& parts) {
-    const ValueSet& set = algebra_.SetOf(array.items);
+  // Returns the texts of a set of a few scalar values.
+  std::vector<std::string> FewTexts(ValueSetId id) {
+    const ValueSet& set = algebra_.SetOf(id);
     const auto is_empty = [this](const auto& part) { return IsEmptyPart(part); };
-    if (!array.prefix.empty() || array.contains || !std::ranges::all_of(set.objects, is_empty) ||
-        !std::ranges::all_of(set.arrays, is_empty)) {
+    if (!std::ranges::all_of(set.objects, is_empty) || !std::ranges::all_of(set.arrays, is_empty)) {
       throw InexactError("uniqueItems for elements that are not a few scalar values");
     }
-    ValueSet canonical = set;
-    canonical.is_list = true;
     if (set.strings == AnyText(store_, TextSpelling::kJsonString)) {
       throw InexactError("uniqueItems for strings that are not listed");
     }
-    const auto texts = TextsOf(store_, Scalars(canonical), kMaxUniqueValues);
+    ValueSet canonical = set;
+    canonical.is_list = true;
+    auto texts = TextsOf(store_, Scalars(canonical), kMaxUniqueValues);
     if (!texts) throw InexactError("uniqueItems for more than " + std::to_string(kMaxUniqueValues) + " values");
-    for (const std::string& text : *texts) parts.unique_values.push_back(builder_.AddTerminal(Text(text)));
-    if (texts->empty()) parts.max_items = 0;
+    return *std::move(texts);
+  }
+
+  void AddUniqueValues(const ArraySet& array, ArrayRule::Parts& parts) {
+    if (array.contains || (!array.prefix.empty() && (array.min_items > 1 || array.items != SchemaAlgebra::kNone))) {
+      throw InexactError("uniqueItems for elements that are not a few scalar values");
+    }
+    std::map<std::string, std::vector<size_t>> indices;  // where a value may be
+    if (array.prefix.empty()) {
+      for (std::string& text : FewTexts(array.items)) indices[std::move(text)] = {};
+    }
+    for (size_t i = 0; i < array.prefix.size(); ++i) {
+      for (std::string& text : FewTexts(array.prefix[i])) indices[std::move(text)].push_back(i);
+    }
+    parts.unique_by_index.assign(array.prefix.size(), std::vector<bool>(indices.size()));
+    for (const auto& [text, places] : indices) {
+      for (const size_t i : places) parts.unique_by_index[i][parts.unique_values.size()] = true;
+      parts.unique_values.push_back(builder_.AddTerminal(Text(text)));
+    }
+    if (!array.prefix.empty()) parts.max_items = std::min<uint64_t>(parts.max_items, array.prefix.size());
+    if (indices.empty()) parts.max_items = 0;
   }
 
   template <typename Part>

@@ -59,19 +59,29 @@ std::string Ipv6() {
   return out + ")";
 }
 
-// RFC 3986.
-std::string UriParts(bool with_scheme) {
+// RFC 3987: the characters outside ASCII that an IRI may have, and those that its query may have as well.
+constexpr char kUcs[] =
+    "\\u00A0-\\uD7FF\\uF900-\\uFDCF\\uFDF0-\\uFFEF\\u{10000}-\\u{1FFFD}\\u{20000}-\\u{2FFFD}\\u{30000}-\\u{3FFFD}"
+    "\\u{40000}-\\u{4FFFD}\\u{50000}-\\u{5FFFD}\\u{60000}-\\u{6FFFD}\\u{70000}-\\u{7FFFD}\\u{80000}-\\u{8FFFD}"
+    "\\u{90000}-\\u{9FFFD}\\u{A0000}-\\u{AFFFD}\\u{B0000}-\\u{BFFFD}\\u{C0000}-\\u{CFFFD}\\u{D0000}-\\u{DFFFD}"
+    "\\u{E1000}-\\u{EFFFD}";
+constexpr char kPrivateUse[] = "\\uE000-\\uF8FF\\u{F0000}-\\u{FFFFD}\\u{100000}-\\u{10FFFD}";
+
+// RFC 3986, or RFC 3987 for IRIs.
+std::string UriParts(bool with_scheme, bool is_iri) {
   const std::string escape = "%[0-9a-fA-F]{2}";
-  const std::string unreserved = "a-zA-Z0-9._~\\-";
+  const std::string ascii = "a-zA-Z0-9._~\\-";
+  const std::string unreserved = ascii + (is_iri ? kUcs : "");
+  const std::string private_use = is_iri ? kPrivateUse : "";
   const std::string sub = "!$&'()*+,;=";
   const std::string pchar = "(?:[" + unreserved + sub + ":@]|" + escape + ")";
   const std::string no_colon = "(?:[" + unreserved + sub + "@]|" + escape + ")";
   const std::string user = "(?:(?:[" + unreserved + sub + ":]|" + escape + ")*@)?";
-  const std::string host = "(?:\\[(?:" + Ipv6() + "|v[0-9a-fA-F]+\\.[" + unreserved + sub + ":]+)\\]|(?:[" +
-                           unreserved + sub + "]|" + escape + ")*)";
+  const std::string host = "(?:\\[(?:" + Ipv6() + "|[vV][0-9a-fA-F]+\\.[" + ascii + sub + ":]+)\\]|(?:[" + unreserved +
+                           sub + "]|" + escape + ")*)";
   const std::string authority = "//" + user + host + "(?::\\d*)?";
   const std::string absolute = "/(?:" + pchar + "+(?:/" + pchar + "*)*)?";
-  const std::string tail = "(?:\\?(?:" + pchar + "|[/?])*)?(?:#(?:" + pchar + "|[/?])*)?";
+  const std::string tail = "(?:\\?(?:" + pchar + "|[/?" + private_use + "])*)?(?:#(?:" + pchar + "|[/?])*)?";
   const std::string rootless = pchar + "+(?:/" + pchar + "*)*";
   const std::string hier = "(?:" + authority + "(?:/" + pchar + "*)*|" + absolute + "|" + rootless + ")?";
   const std::string uri = "[a-zA-Z][a-zA-Z0-9+.-]*:" + hier + tail;
@@ -79,6 +89,15 @@ std::string UriParts(bool with_scheme) {
   const std::string relative =
       "(?:" + authority + "(?:/" + pchar + "*)*|" + absolute + "|" + no_colon + "+(?:/" + pchar + "*)*)?";
   return "(?:" + uri + "|" + relative + tail + ")";
+}
+
+// RFC 6570.
+std::string UriTemplate() {
+  const std::string escape = "%[0-9a-fA-F]{2}";
+  const std::string literal = std::string("(?:[!#$&-;=?-\\[\\]_a-z~") + kUcs + kPrivateUse + "]|" + escape + ")";
+  const std::string character = "(?:[a-zA-Z0-9_]|" + escape + ")";
+  const std::string variable = character + "(?:\\.?" + character + ")*(?::[1-9]\\d{0,3}|\\*)?";
+  return "(?:" + literal + "|\\{[+#./;?&=,!@|]?" + variable + "(?:," + variable + ")*\\})*";
 }
 
 RegexId Whole(RegexStore& store, const std::string& pattern) {
@@ -124,11 +143,12 @@ RegexId Email(RegexStore& store) {
 }  // namespace
 
 FormatKind KindOfFormat(std::string_view name) {
-  for (const std::string_view known : {"date-time", "date", "time", "duration", "email", "hostname", "ipv4", "ipv6",
-                                       "uri", "uri-reference", "uuid", "json-pointer", "relative-json-pointer"}) {
+  for (const std::string_view known :
+       {"date-time", "date", "time", "duration", "email", "hostname", "ipv4", "ipv6", "uri", "uri-reference", "iri",
+        "iri-reference", "uri-template", "uuid", "json-pointer", "relative-json-pointer"}) {
     if (name == known) return FormatKind::kEnforced;
   }
-  for (const std::string_view known : {"idn-email", "idn-hostname", "iri", "iri-reference", "uri-template", "regex"}) {
+  for (const std::string_view known : {"idn-email", "idn-hostname", "regex"}) {
     if (name == known) return FormatKind::kNotSupported;
   }
   return FormatKind::kUnknown;
@@ -146,8 +166,11 @@ RegexId StringsOfFormat(RegexStore& store, std::string_view name) {
   if (name == "hostname") return Hostname(store);
   if (name == "ipv4") return Whole(store, kIpv4);
   if (name == "ipv6") return Whole(store, Ipv6());
-  if (name == "uri") return Whole(store, UriParts(/*with_scheme=*/true));
-  if (name == "uri-reference") return Whole(store, UriParts(/*with_scheme=*/false));
+  if (name == "uri") return Whole(store, UriParts(/*with_scheme=*/true, /*is_iri=*/false));
+  if (name == "uri-reference") return Whole(store, UriParts(/*with_scheme=*/false, /*is_iri=*/false));
+  if (name == "iri") return Whole(store, UriParts(/*with_scheme=*/true, /*is_iri=*/true));
+  if (name == "iri-reference") return Whole(store, UriParts(/*with_scheme=*/false, /*is_iri=*/true));
+  if (name == "uri-template") return Whole(store, UriTemplate());
   if (name == "uuid") return Whole(store, kUuid);
   if (name == "json-pointer") return Whole(store, kJsonPointer);
   return Whole(store, std::string("(?:0|[1-9]\\d*)(?:#|") + kJsonPointer + ")");

@@ -1,6 +1,7 @@
 #include "engine/structured_output/regex/regex_store.h"
 
 #include <algorithm>
+#include <deque>
 
 namespace vllm {
 namespace {
@@ -373,37 +374,39 @@ RegexId RegexStore::ComputeDerivative(const Node& node, RegexId id, uint8_t byte
 bool RegexStore::IsNothing(RegexId id) {
   if (!nodes_[id].may_be_nothing) return id == kNothing;
   if (nothing_[id] != 0) return nothing_[id] == 1;
-  // Look for a text, depth first. Derive by one class at a time, because mostly one of the first leads to a text.
+  // Look for a text, by turns depth first, which finds a long one, and breadth first, which finds a short one even if
+  // depth first is lost in a part where there are many states and no text.
   std::array<uint8_t, 256> bytes{};
   for (size_t byte = 256; byte-- > 0;) bytes[classes_[byte]] = static_cast<uint8_t>(byte);
   struct Visit {
     RegexId id;
-    size_t next_class;
+    size_t parent;
   };
-  std::vector<Visit> path = {{id, 0}};
+  std::vector<Visit> visits = {{id, 0}};
   std::unordered_set<RegexId> seen = {id};
-  if (nodes_[id].nullable) {
-    nothing_[id] = 2;
-    return false;
+  std::deque<size_t> pending = {0};
+  for (bool is_depth_first = true; !pending.empty(); is_depth_first = !is_depth_first) {
+    const size_t index = is_depth_first ? pending.back() : pending.front();
+    is_depth_first ? pending.pop_back() : pending.pop_front();
+    const RegexId current = visits[index].id;
+    if (nodes_[current].nullable || !nodes_[current].may_be_nothing || nothing_[current] == 2) {
+      for (size_t i = index;; i = visits[i].parent) {
+        nothing_[visits[i].id] = 2;
+        if (i == 0) return false;
+      }
+    }
+    for (size_t c = num_classes_; c-- > 0;) {
+      const RegexId next = Derivative(current, bytes[c]);
+      if (next == kNothing || nothing_[next] == 1 || !seen.insert(next).second) continue;
+      if (visits.size() == kMaxEmptinessStates) {
+        throw EmptinessLimitError("the grammar needs too many states to find out if it has a text (limit " +
+                                  std::to_string(kMaxEmptinessStates) + ")");
+      }
+      visits.push_back({next, index});
+      pending.push_back(visits.size() - 1);
+    }
   }
-  while (!path.empty()) {
-    if (path.back().next_class == num_classes_) {
-      path.pop_back();
-      continue;
-    }
-    const RegexId next = Derivative(path.back().id, bytes[path.back().next_class++]);
-    if (next == kNothing || nothing_[next] == 1 || !seen.insert(next).second) continue;
-    path.push_back({next, 0});
-    if (nodes_[next].nullable || !nodes_[next].may_be_nothing || nothing_[next] == 2) {
-      for (const Visit& visit : path) nothing_[visit.id] = 2;
-      return false;
-    }
-    if (seen.size() > kMaxEmptinessStates) {
-      throw EmptinessLimitError("the grammar needs too many states to find out if it has a text (limit " +
-                                std::to_string(kMaxEmptinessStates) + ")");
-    }
-  }
-  for (const RegexId visited : seen) nothing_[visited] = 1;
+  for (const Visit& visit : visits) nothing_[visit.id] = 1;
   return true;
 }
 
