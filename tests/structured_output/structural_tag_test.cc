@@ -91,9 +91,9 @@ TEST(StructuralTagTest, TagsMayBeRequiredAndLimitedToOne) {
 
 TEST(StructuralTagTest, OverlappingTriggersFireAtTheFirstEnd) {
   ExpectTexts(Wrapped(R"({"type": "triggered_tags", "triggers": ["ab", "b"], "tags": [
-                {"begin": "ab(", "content": {"type": "const_string", "value": "1"}, "end": ")"},
+                {"begin": "ab{", "content": {"type": "const_string", "value": "1"}, "end": "}"},
                 {"begin": "b[", "content": {"type": "const_string", "value": "2"}, "end": "]"}]})"),
-              {"a", "ab(1)", "xb[2]a", "ab[2]"}, {"b", "ab", "b(1)"});
+              {"a", "ab{1}", "xb[2]a", "ab[2]"}, {"b", "ab", "b{1}"});
 }
 
 TEST(StructuralTagTest, TextInATagEndsAtItsEnd) {
@@ -163,7 +163,8 @@ TEST(StructuralTagTest, MistakesAreReportedWithTheirPlace) {
   EXPECT_EQ(ErrorOf(Wrapped(R"({"type": "sequence", "elements": [{"type": "regex", "pattern": "("}]})")),
             "structural tag: format.elements[0].pattern: missing ) at character 2");
   EXPECT_EQ(ErrorOf(Wrapped(R"({"type": "json_schema", "json_schema": {"type": "foo"}})")),
-            "structural tag: format.json_schema: JSON schema: #/type: unknown type \"foo\"");
+            "structural tag: format.json_schema: JSON schema: #/type: must be null, boolean, object, array, number, "
+            "integer or string");
   EXPECT_EQ(ErrorOf(Wrapped(R"({"type": "json_schema", "json_schema": {}, "style": "qwen_xml"})")),
             "structural tag: format.style: only json is supported");
   EXPECT_EQ(ErrorOf(Wrapped(R"({"type": "grammar", "grammar": "root ::= x"})")),
