@@ -72,9 +72,10 @@ TEST(StructuralTagTest, TheOlderFormHasStructuresAndTriggers) {
 }
 
 TEST(StructuralTagTest, FreeTextEndsAtATrigger) {
-  ExpectTexts(Wrapped(TriggeredTags("")),
-              {"", "text", "<functio", "<<function=f>1</function>", "<function=g>abc</function> and <function=f>2</function>"},
-              {"<function=", "<function=f>1", "<function=h>", "<function=f>a</function>"});
+  ExpectTexts(
+      Wrapped(TriggeredTags("")),
+      {"", "text", "<functio", "<<function=f>1</function>", "<function=g>abc</function> and <function=f>2</function>"},
+      {"<function=", "<function=f>1", "<function=h>", "<function=f>a</function>"});
 }
 
 TEST(StructuralTagTest, TagsMayBeRequiredAndLimitedToOne) {
@@ -83,8 +84,8 @@ TEST(StructuralTagTest, TagsMayBeRequiredAndLimitedToOne) {
               {"", "text", "text<function=f>1</function>"});
   ExpectTexts(Wrapped(TriggeredTags(R"(, "stop_after_first": true)")), {"", "text", "text<function=f>1</function>"},
               {"<function=f>1</function>text"});
-  ExpectTexts(Wrapped(TriggeredTags(R"(, "at_least_one": true, "stop_after_first": true)")), {"<function=f>1</function>"},
-              {"", "<function=f>1</function><function=f>1</function>"});
+  ExpectTexts(Wrapped(TriggeredTags(R"(, "at_least_one": true, "stop_after_first": true)")),
+              {"<function=f>1</function>"}, {"", "<function=f>1</function><function=f>1</function>"});
   ExpectTexts(Wrapped(TriggeredTags(R"(, "excludes": ["bad"])")), {"ba", "good<function=f>1</function>"},
               {"bad", "bad<function=f>1</function>", "<function=f>1</function>bad"});
 }
@@ -97,7 +98,8 @@ TEST(StructuralTagTest, OverlappingTriggersFireAtTheFirstEnd) {
 }
 
 TEST(StructuralTagTest, TextInATagEndsAtItsEnd) {
-  const std::string tag = R"({"type": "tag", "begin": "<a>", "content": {"type": "any_text"}, "end": ["</a>", "</b>"]})";
+  const std::string tag =
+      R"({"type": "tag", "begin": "<a>", "content": {"type": "any_text"}, "end": ["</a>", "</b>"]})";
   ExpectTexts(Wrapped(tag), {"<a></a>", "<a>x</c></b>"}, {"<a>x</a></a>", "<a>x</b></a>", "<a>x"});
   ExpectTexts(Wrapped(R"({"type": "tag", "begin": "[", "content": )" + TriggeredTags("") + R"(, "end": "]"})"),
               {"[a<function=g>b</function>c]"}, {"[a]b<function=g>b</function>]"});
@@ -116,7 +118,8 @@ TEST(StructuralTagTest, FormatsAreComposed) {
 
 TEST(StructuralTagTest, TagsHaveSeparators) {
   const std::string tags = R"({"type": "tags_with_separator", "separator": ", ", "tags": )" + kFunctions;
-  ExpectTexts(Wrapped(tags + "}"), {"", "<function=f>1</function>", "<function=f>1</function>, <function=g>a</function>"},
+  ExpectTexts(Wrapped(tags + "}"),
+              {"", "<function=f>1</function>", "<function=f>1</function>, <function=g>a</function>"},
               {"<function=f>1</function>, ", "x"});
   ExpectTexts(Wrapped(tags + R"(, "at_least_one": true, "stop_after_first": true})"), {"<function=f>1</function>"},
               {"", "<function=f>1</function>, <function=g>a</function>"});
