@@ -3,7 +3,7 @@
 # minimal set of the inputs that reached new code is added to the corpus. Needs clang.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-target=${1:?TARGET is one of safetensors, gguf, config, tokenizer_json, encode_decode, jinja, safe_text, packed_file, trace, json_schema, markdown, batch_row, job_file, hub}
+target=${1:?TARGET is one of safetensors, gguf, config, tokenizer_json, encode_decode, jinja, safe_text, packed_file, trace, grammar_text, json_schema, tool_call, markdown, batch_row, job_file, hub}
 seconds=${2:-3600}
 cmake --preset fuzz >/dev/null
 cmake --build --preset fuzz --target "${target}_fuzz"

@@ -50,6 +50,7 @@ int CheckBatch(const Settings& settings, InputFormat format, bool tokenizer_requ
     bool is_bad = status == RowSource::Status::kBadRow;
     if (!is_bad) {
       try {
+        ApplyToolRequest(source.row.tools, /*format=*/nullptr, source.row.params);
         processor.Process("check", source.row.prompt, source.row.params);
       } catch (const RequestError& error) {
         is_bad = true;

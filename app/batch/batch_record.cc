@@ -74,6 +74,10 @@ Json CompletionLogprobs(const Logprobs& logprobs, const tokenizer::Tokenizer* to
   return json;
 }
 
+AnswerParts PartsOf(const RecordHead& head, const RequestOutput& output, const CompletionOutput& completion) {
+  return SplitAnswer(head.format, output.request_id, output.prompt_token_ids, completion);
+}
+
 Json OpenAiBody(const RecordHead& head, const RequestOutput& output, const tokenizer::Tokenizer* tokenizer) {
   const bool is_chat = head.kind == RowKind::kOpenAiChat;
   Json body;
@@ -86,16 +90,21 @@ Json OpenAiBody(const RecordHead& head, const RequestOutput& output, const token
   size_t num_reasoning = 0;
   for (const CompletionOutput& completion : output.outputs) {
     const Json ours = CompletionJson(completion, false, tokenizer);
-    const std::optional<ReasoningParts> parts = PartsOf(head, output, completion);
+    const AnswerParts parts = PartsOf(head, output, completion);
     Json choice;
     choice["index"] = completion.index;
     if (is_chat) {
-      choice["message"] = Json({{"role", "assistant"}, {"content", completion.text}});
-      if (parts) {
+      choice["message"] = Json({{"role", "assistant"}, {"content", parts.text}});
+      if (parts.reasoning) {
         // As in vLLM, content is null if the output ends before the answer.
-        choice["message"]["content"] = parts->token_ids.empty() ? Json() : Json(parts->text);
-        choice["message"]["reasoning"] = parts->reasoning.empty() ? Json() : Json(parts->reasoning);
-        num_reasoning += parts->reasoning_token_ids.size();
+        if (parts.reasoning->token_ids.empty()) choice["message"]["content"] = nullptr;
+        const std::string& reasoning = parts.reasoning->reasoning;
+        choice["message"]["reasoning"] = reasoning.empty() ? Json() : Json(reasoning);
+        num_reasoning += parts.reasoning->reasoning_token_ids.size();
+      }
+      if (!parts.calls.empty()) {
+        if (parts.text.empty()) choice["message"]["content"] = nullptr;
+        choice["message"]["tool_calls"] = ToolCallsJson(parts.calls);
       }
     } else {
       choice["text"] = completion.text;
@@ -106,7 +115,8 @@ Json OpenAiBody(const RecordHead& head, const RequestOutput& output, const token
       choice["logprobs"] =
           is_chat ? ChatLogprobs(completion.logprobs, tokenizer) : CompletionLogprobs(completion.logprobs, tokenizer);
     }
-    choice["finish_reason"] = ours["finish_reason"];
+    const bool ends_with_calls = !parts.calls.empty() && completion.finish_reason == FinishReason::kStop;
+    choice["finish_reason"] = ends_with_calls ? Json("tool_calls") : ours["finish_reason"];
     choice["stop_reason"] = ours["stop_reason"];
     choices.push_back(std::move(choice));
     num_generated += completion.token_ids.size();
@@ -116,7 +126,7 @@ Json OpenAiBody(const RecordHead& head, const RequestOutput& output, const token
   body["usage"] = Json({{"prompt_tokens", num_prompt},
                         {"completion_tokens", num_generated},
                         {"total_tokens", num_prompt + num_generated}});
-  if (head.reasoning_format != nullptr) {
+  if (head.format.reasoning != nullptr) {
     body["usage"]["completion_tokens_details"] = Json({{"reasoning_tokens", num_reasoning}});
   }
   if (head.with_prompt_logprobs) body["prompt_logprobs"] = PromptLogprobsJson(output, tokenizer);
@@ -124,13 +134,6 @@ Json OpenAiBody(const RecordHead& head, const RequestOutput& output, const token
 }
 
 }  // namespace
-
-std::optional<ReasoningParts> PartsOf(const RecordHead& head, const RequestOutput& output,
-                                      const CompletionOutput& completion) {
-  if (head.reasoning_format == nullptr) return std::nullopt;
-  return SplitReasoning(head.reasoning_format, output.prompt_token_ids, head.skip_special_tokens, completion.token_ids,
-                        completion.text);
-}
 
 std::string ResultRecord(const RecordHead& head, const RequestOutput& output, const tokenizer::Tokenizer* tokenizer) {
   Json json;
@@ -148,8 +151,14 @@ std::string ResultRecord(const RecordHead& head, const RequestOutput& output, co
   json["prompt_tokens"] = output.prompt_token_ids.size();
   Json outputs = Json::array();
   for (const CompletionOutput& completion : output.outputs) {
-    const std::optional<ReasoningParts> parts = PartsOf(head, output, completion);
-    outputs.push_back(CompletionJson(completion, head.with_logprobs, tokenizer, parts ? &*parts : nullptr));
+    const AnswerParts parts = PartsOf(head, output, completion);
+    Json json_output =
+        CompletionJson(completion, head.with_logprobs, tokenizer, parts.reasoning ? &*parts.reasoning : nullptr);
+    json_output["text"] = parts.text;
+    if (head.format.tool_calls != nullptr && head.format.tools.may_call()) {
+      json_output["tool_calls"] = ToolCallsJson(parts.calls);
+    }
+    outputs.push_back(std::move(json_output));
   }
   json["outputs"] = std::move(outputs);
   if (head.with_prompt_logprobs) json["prompt_logprobs"] = PromptLogprobsJson(output, tokenizer);
@@ -185,12 +194,22 @@ std::string ErrorRecord(const RecordHead& head, std::string_view code, std::stri
   return DumpJson(json);
 }
 
+namespace {
+
+// Returns the text of an answer where there is no field for calls: they follow it, as JSON.
+std::string TextOf(const AnswerParts& parts) {
+  std::string text = parts.text;
+  if (parts.calls.empty()) return text;
+  return text + (text.empty() ? "" : "\n") + DumpJson(ToolCallsJson(parts.calls));
+}
+
+}  // namespace
+
 std::string TextRecord(const RecordHead& head, const RequestOutput& output) {
   std::string text;
   for (const CompletionOutput& completion : output.outputs) {
     if (&completion != &output.outputs.front()) text += '\n';
-    const std::optional<ReasoningParts> parts = PartsOf(head, output, completion);
-    text += parts ? parts->text : completion.text;
+    text += TextOf(PartsOf(head, output, completion));
   }
   return text;
 }
@@ -216,9 +235,8 @@ std::vector<std::string> InputFields(const RecordHead& head, size_t num_columns)
 std::string TableFormat::Result(const RecordHead& head, const RequestOutput& output) const {
   std::string record;
   for (const CompletionOutput& completion : output.outputs) {
-    const std::optional<ReasoningParts> parts = PartsOf(head, output, completion);
     std::vector<std::string> fields = InputFields(head, columns.size());
-    fields.push_back(parts ? parts->text : completion.text);
+    fields.push_back(TextOf(PartsOf(head, output, completion)));
     fields.emplace_back(ToString(completion.finish_reason));
     fields.emplace_back();
     if (!record.empty()) record += '\n';

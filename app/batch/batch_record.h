@@ -10,7 +10,7 @@
 
 #include "app/batch/input/batch_row.h"
 #include "app/batch/input/row_parser.h"
-#include "engine/reasoning/reasoning_splitter.h"
+#include "app/batch/tools/answer_parts.h"
 #include "engine/request/request_output.h"
 #include "tokenizer/tokenizer.h"
 
@@ -23,20 +23,15 @@ struct RecordHead {
   std::string model;
   bool with_logprobs = false;
   bool with_prompt_logprobs = false;
-  bool skip_special_tokens = true;
-  std::shared_ptr<const ReasoningFormat> reasoning_format = nullptr;  // null: the output is not split
-  nlohmann::ordered_json carried = nullptr;                           // see BatchRow
-  std::vector<std::string> fields = {};                               // see BatchRow
-  std::string input_record = {};  // the text of the row, if a record for the errors file may need it
-  bool was_openai = false;        // see JobEntry
-  int64_t order = 0;              // the number of rows that were run before it
+  AnswerFormat format = {};
+  nlohmann::ordered_json carried = nullptr;  // see BatchRow
+  std::vector<std::string> fields = {};      // see BatchRow
+  std::string input_record = {};             // the text of the row, if a record for the errors file may need it
+  bool was_openai = false;                   // see JobEntry
+  int64_t order = 0;                         // the number of rows that were run before it
 };
 
 enum class BatchFormat : uint8_t { kJsonLines, kCsv, kText };
-
-// Splits the sequence of `output` if the row's output is to be split.
-std::optional<ReasoningParts> PartsOf(const RecordHead& head, const RequestOutput& output,
-                                      const CompletionOutput& completion);
 
 // Returns {"index" | "custom_id" | "id","prompt_tokens","outputs":[...]}, with "prompt_logprobs" if requested and
 // "input" if fields are carried, or an OpenAI batch response, as one line of JSON. REQUIRES: output is finished.

@@ -132,13 +132,16 @@ void BatchRunner::SubmitRows() {
     head.model = row.model.empty() ? engine_.config().model.model : row.model;
     head.with_logprobs = row.params.logprobs.has_value();
     head.with_prompt_logprobs = row.params.prompt_logprobs.has_value();
-    head.skip_special_tokens = row.params.skip_special_tokens;
-    if (row.is_chat) head.reasoning_format = reasoning_format_;
+    if (row.is_chat) head.format.reasoning = reasoning_format_;
+    if (row.is_chat) head.format.tool_calls = tool_call_format_;
     head.carried = std::move(row.carried);
     head.fields = std::move(row.fields);
     row.params.output_kind = RequestOutputKind::kFinalOnly;
     const std::string request_id = id.custom_id ? "row:" + *id.custom_id : "row-" + std::to_string(id.index);
     try {
+      ApplyToolRequest(row.tools, head.format.tool_calls, row.params);
+      head.format.skip_special_tokens = row.params.skip_special_tokens;
+      head.format.tools = std::move(row.tools);
       engine_.AddRequest(request_id, row.prompt, row.params, row.options);
     } catch (const RequestError& error) {
       Fail(head, "invalid_request", error.what());

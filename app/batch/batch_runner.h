@@ -59,6 +59,9 @@ class BatchRunner {
   // Sets how the model marks its thinking in the answers of chats. Null, the default: answers are not split.
   void SetReasoningFormat(std::shared_ptr<const ReasoningFormat> format) { reasoning_format_ = std::move(format); }
 
+  // Sets how the model writes tool calls. Null, the default: calls are part of the text.
+  void SetToolCallFormat(const ToolCallFormat* format) { tool_call_format_ = format; }
+
   // Returns true if the user has stopped the batch in the live view. Rows that were running then have no records.
   bool was_stopped() const { return was_stopped_; }
 
@@ -124,6 +127,7 @@ class BatchRunner {
   TableFormat table_;
   bool has_heads_ = false;
   std::shared_ptr<const ReasoningFormat> reasoning_format_;
+  const ToolCallFormat* tool_call_format_ = nullptr;
   int64_t total_bytes_;
   std::optional<int64_t> total_rows_;
   const InputScan* scan_ = nullptr;  // null if there is none or its result has been taken

@@ -60,7 +60,7 @@ class EndThinkingKey {
 }  // namespace
 
 void StreamAnswer(LoadedModel& model, const std::string& request_id, const std::function<void()>& on_progress,
-                  ReasoningDisplay& reasoning, AnswerDisplay& display, Answer& answer) {
+                  ReasoningDisplay& reasoning, AnswerCalls& calls, AnswerDisplay& display, Answer& answer) {
   LLMEngine& engine = *model.engine;
   bool is_shown = false;
   PromptStatus status(engine);
@@ -83,7 +83,8 @@ void StreamAnswer(LoadedModel& model, const std::string& request_id, const std::
       answer.stats.metrics = output.metrics;
       for (const CompletionOutput& completion : output.outputs) {
         answer.token_ids.insert(answer.token_ids.end(), completion.token_ids.begin(), completion.token_ids.end());
-        const std::string answer_text = reasoning.Take(completion);
+        const bool is_final = completion.finish_reason != FinishReason::kNone;
+        const std::string answer_text = calls.Take(reasoning.Take(completion), is_final);
         answer.text += answer_text;
         answer.finish_reason = completion.finish_reason;
         answer.stop_reason = completion.stop_reason;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "app/chat/answer_calls.h"
 #include "app/markdown/answer_display.h"
 #include "app/model/load_model.h"
 #include "app/output/reasoning_display.h"
@@ -27,11 +28,11 @@ struct Answer {
 };
 
 // Waits for the request, which has been added and is the only one, and keeps `answer` up to date. `reasoning` splits
-// its text and shows the thinking, `display` shows the answer. Calls `on_progress` when tokens were added, before
-// the answer's text is shown. Ctrl-C aborts the request and keeps the tokens so far. Ctrl-T, while the model thinks,
-// does too and sets answer.ends_thinking. Prints an error if the request fails. Throws Interrupted on SIGTERM and
-// SIGHUP, OutputClosed, EngineDeadError; `answer` then has the tokens so far.
+// its text and shows the thinking, `calls` takes the tool calls out of the rest, `display` shows the answer. Calls
+// `on_progress` when tokens were added, before the answer's text is shown. Ctrl-C aborts the request and keeps the
+// tokens so far. Ctrl-T, while the model thinks, does too and sets answer.ends_thinking. Prints an error if the request
+// fails. Throws Interrupted on SIGTERM and SIGHUP, OutputClosed, EngineDeadError; `answer` then has the tokens so far.
 void StreamAnswer(LoadedModel& model, const std::string& request_id, const std::function<void()>& on_progress,
-                  ReasoningDisplay& reasoning, AnswerDisplay& display, Answer& answer);
+                  ReasoningDisplay& reasoning, AnswerCalls& calls, AnswerDisplay& display, Answer& answer);
 
 }  // namespace vllm::app

@@ -10,8 +10,9 @@
 
 #include "app/batch/input/batch_row.h"
 #include "app/batch/input/sampling_fields.h"
-#include "app/batch/input/structured_outputs_fields.h"
+#include "app/chat/answer_calls.h"
 #include "app/chat/store_interval.h"
+#include "app/chat/tool_use.h"
 #include "app/cli/parse_value.h"
 #include "app/model/model_digest.h"
 #include "app/model/structured_outputs_setting.h"
@@ -26,10 +27,6 @@
 
 namespace vllm::app {
 namespace {
-
-// Returns the number of tokens of the context that are reserved for the answer. The oldest turns are dropped if the
-// prompt would leave fewer.
-int64_t AnswerReserve(int64_t max_model_len) { return std::max<int64_t>(1, std::min<int64_t>(256, max_model_len / 4)); }
 
 std::vector<int32_t> StopIds(const LoadedModel& model) {
   std::vector<int32_t> ids = model.engine->config().model.eos_token_ids;
@@ -75,6 +72,11 @@ SamplingParams ParamsOf(const StoredMessage& answer) {
   return params;
 }
 
+// Answers and results of tools follow a question.
+bool IsReply(const StoredMessage& message) {
+  return message.role == ChatRole::kAssistant || message.role == ChatRole::kTool;
+}
+
 class NoDisplay : public AnswerDisplay {
  public:
   void Feed(std::string_view /*untrusted*/, bool /*is_final*/) override {}
@@ -110,6 +112,8 @@ void ChatSession::UseModel() {
   model_digest_ = ModelDigest(model_.location, *model_.renderer);
   prompt_builder_.emplace(*model_.renderer, *model_.tokenizer, StopIds(model_), model_digest_);
   warned_about_rewriting_ = false;
+  special_texts_.reset();
+  ShowTools();
 }
 
 void ChatSession::Begin() {
@@ -173,7 +177,7 @@ int64_t ChatSession::Undo(int64_t num_turns) {
   int64_t id = before;
   while (done < num_turns) {
     const StoredMessage* message = tree_.Find(id);
-    while (message != nullptr && message->role == ChatRole::kAssistant) message = tree_.Find(message->parent);
+    while (message != nullptr && IsReply(*message)) message = tree_.Find(message->parent);
     if (message == nullptr || message->role != ChatRole::kUser) break;
     id = message->parent;
     ++done;
@@ -241,61 +245,6 @@ int64_t ChatSession::num_turns() const {
                        [](const StoredMessage* message) { return message->role == ChatRole::kUser; });
 }
 
-std::optional<BuiltPrompt> ChatSession::BuildPrompt(int64_t parent, const std::string& message) const {
-  const int64_t max_model_len = model_.engine->max_model_len();
-  std::vector<const StoredMessage*> path = tree_.PathTo(parent);
-  StoredMessage system;
-  if (path.empty() && !system_.empty()) {
-    system.role = ChatRole::kSystem;
-    system.text = system_;
-    path.push_back(&system);
-  }
-  try {
-    BuiltPrompt prompt = prompt_builder_->Build(path, tree_.TokenIdsUpTo(parent), message,
-                                                max_model_len - AnswerReserve(max_model_len), context_shift());
-    if (!prompt.token_ids.empty()) return prompt;
-    const std::string context = "the context of " + std::to_string(max_model_len) + " tokens";
-    if (prompt.num_tokens_needed > 0) {
-      PrintError(
-          "the message was not sent: " + context + " is full (with the message " +
-              std::to_string(prompt.num_tokens_needed) + " tokens, and " +
-              std::to_string(AnswerReserve(max_model_len)) + " are reserved for the answer)",
-          "/new begins a new conversation; /undo takes back turns; /set context-shift half leaves out the oldest "
-          "turns; --max-model-len sets the size of the context, up to the model's limit");
-    } else {
-      const size_t num_tokens = model_.tokenizer->Encode(message, /*add_special_tokens=*/false).size();
-      PrintError("the message of " + std::to_string(num_tokens) + " tokens does not fit in " + context +
-                     ", which also holds the system message and the answer",
-                 "--max-model-len sets the size of the context, up to the model's limit");
-    }
-  } catch (const tokenizer::ChatTemplateError& error) {
-    PrintError(error.what());
-  } catch (const tokenizer::EncodingStopped&) {
-    TakeInterrupt();
-    PrintNote("[interrupted: the message was not sent]");
-  }
-  return std::nullopt;
-}
-
-void ChatSession::PrintPromptNotes(const BuiltPrompt& prompt) {
-  if (prompt.num_dropped_turns > 0) {
-    // Not a status line: --quiet must not hide that the model no longer sees these turns.
-    PrintNote("[the context of " + std::to_string(model_.engine->max_model_len()) + " tokens is full: " +
-              (prompt.num_dropped_turns == 1
-                   ? "the oldest turn was"
-                   : "the oldest " + std::to_string(prompt.num_dropped_turns) + " turns were") +
-              " dropped]");
-  }
-  if (prompt.rewrite == BuiltPrompt::Rewrite::kOtherModel) {
-    PrintStatus("[the earlier turns are from another model or chat template; they are read again]");
-  } else if (prompt.rewrite == BuiltPrompt::Rewrite::kByTemplate && !warned_about_rewriting_) {
-    warned_about_rewriting_ = true;
-    PrintStatus(
-        "[this chat template rewrites earlier turns, so each message recomputes the conversation from the first "
-        "change]");
-  }
-}
-
 void ChatSession::SendUserMessage(const std::string& message) {
   was_answered_ = false;
   const std::string prompt = WithPreset(message);
@@ -308,8 +257,9 @@ void ChatSession::SendUserMessage(const std::string& message) {
 }
 
 std::optional<int64_t> ChatSession::AddQuestion(const std::string& message) {
+  RefreshTools();
   int64_t parent = ParentOfNextQuestion();
-  const std::optional<BuiltPrompt> prompt = BuildPrompt(parent, message);
+  const std::optional<BuiltPrompt> prompt = BuildPrompt(parent, &message);
   if (!prompt) return std::nullopt;
   next_parent_.reset();
   undone_.clear();
@@ -324,12 +274,7 @@ std::optional<int64_t> ChatSession::AddQuestion(const std::string& message) {
   question.parent = parent;
   question.role = ChatRole::kUser;
   question.text = message;
-  question.ids_begin = prompt->ids_begin;
-  question.token_ids.assign(prompt->token_ids.begin() + prompt->ids_begin, prompt->token_ids.end());
-  question.context_first = prompt->context_first;
-  question.template_variables = model_.renderer->variables();
-  question.model = model_.location.short_name();
-  question.model_digest = model_digest_;
+  SetPrompt(*prompt, question);
   const int64_t id = tree_.Add(std::move(question));
   tree_.SetDraft("");
   PrintStoreNotice();
@@ -338,7 +283,7 @@ std::optional<int64_t> ChatSession::AddQuestion(const std::string& message) {
 
 const StoredMessage& ChatSession::CurrentQuestion() const {
   const StoredMessage* question = tree_.current();
-  while (question != nullptr && question->role == ChatRole::kAssistant) question = tree_.Find(question->parent);
+  while (question != nullptr && IsReply(*question)) question = tree_.Find(question->parent);
   if (question == nullptr || question->role != ChatRole::kUser) throw ConfigError("there is no question to answer");
   return *question;
 }
@@ -359,7 +304,7 @@ std::optional<int64_t> ChatSession::AskableQuestion(const StoredMessage& questio
   const auto num_tokens_of_prompt = static_cast<int64_t>(tree_.TokenIdsUpTo(question.id).size());
   if (!question.token_ids.empty() && question.model_digest == model_digest_ &&
       question.template_variables == model_.renderer->variables() &&
-      num_tokens_of_prompt <= max_model_len - AnswerReserve(max_model_len)) {
+      num_tokens_of_prompt <= max_model_len - AnswerReserve()) {
     return question.id;
   }
   const std::string text = question.text;
@@ -392,7 +337,7 @@ StoredMessage ChatSession::NewAnswer(int64_t question, SamplingParams& params,
 
 void ChatSession::AnswerQuestion(int64_t question, SamplingParams params, const std::vector<SamplingValue>& values) {
   StoredMessage answer = NewAnswer(question, params, values);
-  RunRequest(std::move(answer), params);
+  AnswerWithTools(std::move(answer), params, values);
 }
 
 void ChatSession::Continue() {
@@ -417,7 +362,7 @@ void ChatSession::Continue() {
   undone_.clear();
   // Later messages continue this answer, so it must stay unchanged.
   if (!tree_.ChildrenOf(answer.id).empty()) answer.id = 0;
-  RunRequest(std::move(answer), params);
+  AnswerWithTools(std::move(answer), params, model_.sampling_values);
 }
 
 bool ChatSession::TryToAdd(const std::function<void()>& add_request) {
@@ -446,12 +391,17 @@ void ChatSession::StoreAnswer(const Answer& answer, const ReasoningDisplay& reas
   }
 }
 
-void ChatSession::RunRequest(StoredMessage message, const SamplingParams& params) {
+int64_t ChatSession::RunRequest(StoredMessage message, const SamplingParams& given_params) {
+  SamplingParams params = given_params;
+  // Special tokens begin and end the calls of many models.
+  if (tool_format_ != nullptr) params.skip_special_tokens = false;
   const int64_t max_model_len = model_.engine->max_model_len();
   const std::vector<int32_t> ids = tree_.TokenIdsUpTo(message.parent);
   const auto num_prompt_tokens = static_cast<int64_t>(ids.size());
   Answer answer;
   answer.token_ids = message.token_ids;
+  AnswerCalls calls(tool_format_, CurrentTools(), NextRequestId() + "-" + std::to_string(message.parent));
+  last_calls_.clear();
   ReasoningDisplay reasoning(model_.reasoning_format, params.skip_special_tokens, show_thinking(),
                              " (Ctrl-T answers now)");
   reasoning.AddTime(std::chrono::milliseconds(message.thinking_ms));
@@ -464,7 +414,7 @@ void ChatSession::RunRequest(StoredMessage message, const SamplingParams& params
       for (const int32_t id : answer.token_ids) stream.Feed(id, prior_text);
     }
     reasoning.Begin(ids, answer.token_ids, prior_text);
-    answer.text = reasoning.text();
+    answer.text = calls.Restart(reasoning.text());
     RequestOptions options;
     options.prior_output_token_ids = answer.token_ids;
     options.interactive = true;
@@ -476,7 +426,7 @@ void ChatSession::RunRequest(StoredMessage message, const SamplingParams& params
   answer.stats.load_time = model_.load_time;
   last_answer_ = answer;
   const size_t num_prior = answer.token_ids.size();
-  if (!TryToAdd(add_request)) return;
+  if (!TryToAdd(add_request)) return 0;
   const auto store = [&] {
     if (answer.token_ids.size() == num_prior && answer.finish_reason == FinishReason::kNone) return;
     if (answer.token_ids.empty()) return;
@@ -493,20 +443,25 @@ void ChatSession::RunRequest(StoredMessage message, const SamplingParams& params
     answer.finish_reason = reason;
     message.finish_reason = ToString(reason);
     message.finished_ms = NowMs();
+    if (reason == FinishReason::kStop) {
+      last_calls_ = calls.calls();
+      message.tool_calls = CallsJson(last_calls_);
+    }
     store();
+    if (calls.is_on() && answer.parts) answer.parts->text = answer.text;
     last_answer_ = answer;
   };
   const std::unique_ptr<AnswerDisplay> display = MakeDisplay();
   display->Begin(answer.text);
   try {
-    StreamAnswer(model_, answer.request_id, on_progress, reasoning, *display, answer);
+    StreamAnswer(model_, answer.request_id, on_progress, reasoning, calls, *display, answer);
     while (answer.ends_thinking) {
       const std::vector<int32_t> end_ids = reasoning.RestOfEndMarker();
       answer.token_ids.insert(answer.token_ids.end(), end_ids.begin(), end_ids.end());
       answer.ends_thinking = false;
       add_request();
       display->Begin(answer.text);
-      StreamAnswer(model_, answer.request_id, on_progress, reasoning, *display, answer);
+      StreamAnswer(model_, answer.request_id, on_progress, reasoning, calls, *display, answer);
     }
   } catch (const RequestError& error) {  // no token is left for an answer
     PrintError(error.what());
@@ -529,7 +484,10 @@ void ChatSession::RunRequest(StoredMessage message, const SamplingParams& params
                     ? "[cut off: the context of " + std::to_string(max_model_len) + " tokens is full; /new starts over]"
                     : "[cut off after " + std::to_string(*params.max_tokens) + " tokens; " + ContinueHint() + "]");
   }
+  if (answer.finish_reason == FinishReason::kStop && !calls.error().empty())
+    PrintNote("[a part of the answer looks like a tool call, but is none: " + calls.error() + "]");
   PrintStatsLine();
+  return message.id;
 }
 
 void ChatSession::PrintStatsLine() const {

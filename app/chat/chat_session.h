@@ -17,13 +17,21 @@
 
 #include "app/chat/answer_stream.h"
 #include "app/chat/prompt_builder.h"
+#include "app/chat/special_texts.h"
 #include "app/chats/chat_tree.h"
 #include "app/cli/settings.h"
 #include "app/model/load_model.h"
 #include "app/output/thinking_display.h"
 #include "app/presets/preset_prompt.h"
+#include "app/tools/poll_hook.h"
+#include "app/tools/tool_source.h"
+#include "engine/tool_calls/syntax/tool_call_format.h"
+#include "engine/tool_calls/syntax/tool_set.h"
+#include "engine/tool_calls/tool_call_event.h"
 
 namespace vllm::app {
+
+class ToolUse;
 
 // Returns true if /set can change the flag: a sampling flag of the chat, or context-shift.
 bool IsSettable(const Flag& flag);
@@ -56,6 +64,12 @@ class ChatSession {
   ~ChatSession();
   ChatSession(const ChatSession&) = delete;
   ChatSession& operator=(const ChatSession&) = delete;
+
+  // From now on, runs the tools that an answer calls, and answers again with their results, until an answer calls none
+  // or the chain limit is reached. Starts MCP servers. Null: calls are part of the answer. Throws Interrupted.
+  void UseTools(std::unique_ptr<ToolUse> tools);
+  // Returns true if the chain limit has ended the last answer.
+  bool reached_chain_limit() const { return reached_chain_limit_; }
 
   // Sends the message, through the preset's prompt if that takes it, and streams the answer to standard output. Ctrl-C
   // ends the answer and keeps the part that was generated; while the message is tokenized, Ctrl-C discards the message.
@@ -168,8 +182,14 @@ class ChatSession {
   std::string WithPreset(const std::string& message) const;
   // Returns the message that the next question continues.
   int64_t ParentOfNextQuestion() const;
-  // Returns the prompt of a question, or nullopt after printing why there is none.
-  std::optional<BuiltPrompt> BuildPrompt(int64_t parent, const std::string& message) const;
+  // Returns the number of tokens of the context that are reserved for the answer. The oldest turns are dropped if the
+  // prompt would leave fewer.
+  int64_t AnswerReserve() const;
+  // Returns the prompt of a question after `parent`, or nullopt after printing why there is none. Without a question,
+  // the prompt ends with the results of tools up to `parent`.
+  std::optional<BuiltPrompt> BuildPrompt(int64_t parent, const std::string* message) const;
+  // Sets the ids of a message whose parent is in the tree, and what they depend on.
+  void SetPrompt(const BuiltPrompt& prompt, StoredMessage& message) const;
   void PrintPromptNotes(const BuiltPrompt& prompt);
   // Adds a question to the tree and returns its id, or nullopt after printing why it cannot be asked.
   std::optional<int64_t> AddQuestion(const std::string& message);
@@ -186,8 +206,24 @@ class ChatSession {
   // Answers a question. `values` describe the parameters.
   void AnswerQuestion(int64_t question, SamplingParams params, const std::vector<SamplingValue>& values);
   // Runs the request for `answer`, whose parent is the question, after its tokens so far. Adds the answer to the tree
-  // if its id is 0.
-  void RunRequest(StoredMessage answer, const SamplingParams& params);
+  // if its id is 0. Returns its id, or 0 if it has no token.
+  int64_t RunRequest(StoredMessage answer, const SamplingParams& params);
+
+  // Tools (chat_session_tools.cc).
+  std::vector<PollHook> ToolHooks();
+  // Gives the chat template the tools.
+  void ShowTools();
+  void RefreshTools();
+  std::shared_ptr<const ToolSet> CurrentTools() const;
+  // Runs the request and the tools that the answer calls, and so on.
+  void AnswerWithTools(StoredMessage answer, const SamplingParams& params, const std::vector<SamplingValue>& values);
+  // Runs the calls of an answer and adds their results. Returns the id of the last result, or nullopt if no answer is
+  // to follow.
+  std::optional<int64_t> RunCalls(const StoredMessage& answer, bool is_over_limit);
+  ToolResult RunCall(const ToolCall& call);
+  int64_t AddResult(const ToolCall& call, const ToolResult& result, int64_t parent);
+  // Gives the last result of a round the ids of the next prompt. Returns false after printing why that failed.
+  bool BuildPromptOfResults(int64_t last_result);
   // Calls `add_request`. Returns false after printing why the request was not added.
   static bool TryToAdd(const std::function<void()>& add_request);
   // Copies the answer so far to `message` and stores it. Adds the message to the tree if its id is 0.
@@ -214,6 +250,11 @@ class ChatSession {
   std::optional<int64_t> next_parent_;  // set by BeginEdit
   bool edits_whole_prompt_ = false;     // the preset has not made the question of the last BeginEdit
   std::optional<PresetPrompt> preset_;
+  std::unique_ptr<ToolUse> tools_;               // null: calls are not run
+  const ToolCallFormat* tool_format_ = nullptr;  // null: calls are not recognized
+  std::optional<SpecialTexts> special_texts_;    // of the model, once a result of a tool needs them
+  std::vector<ToolCall> last_calls_;             // of the last answer, also broken ones
+  bool reached_chain_limit_ = false;
   Answer last_answer_;
   ChatDisplay display_;
   int64_t num_requests_ = 0;

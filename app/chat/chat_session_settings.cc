@@ -3,7 +3,9 @@
 #include <utility>
 
 #include "app/chat/chat_session.h"
+#include "app/chat/tool_use.h"
 #include "app/cli/parse_value.h"
+#include "app/model/structured_outputs_setting.h"
 #include "app/model/tools_setting.h"
 #include "app/terminal/output_stream.h"
 #include "engine/config/errors.h"
@@ -39,6 +41,7 @@ Settings ChatSession::Changed(const std::vector<SettingChange>& changes) const {
       throw ConfigError(UnknownSettingText(name));
     }
     changed.Set(*flag, {value}, SettingSource::kChat, "/set " + name);
+    SwitchOffOthers(flag->name, SettingSource::kChat, changed);
   }
   return changed;
 }
@@ -70,13 +73,25 @@ void ChatSession::UsePreset(const std::string& name, const std::vector<std::stri
   if (!system.empty() && !model_.renderer->takes_system_message()) {
     throw ConfigError(where + "the chat template does not support a system message");
   }
-  std::string tools = ReadTools(changed, *model_.renderer);
+  const bool changes_tools = changed.Text("tools") != settings_.Text("tools");
+  std::unique_ptr<ToolUse> new_tools;
+  if (tools_ == nullptr && settings_.command != Command::kBatch && HasRunnableTools(changed)) {
+    new_tools = std::make_unique<ToolUse>(changed);
+  }
+  std::string definitions =
+      tools_ == nullptr && new_tools == nullptr ? ReadTools(changed, *model_.renderer) : std::string();
   BeginWithSystem(system);  // may throw, so before any setting is changed
-  model_.renderer->SetTools(std::move(tools));
+  if (tools_ != nullptr && changes_tools) tools_->Reload(changed);
+  model_.renderer->SetTools(std::move(definitions));
   params_ = std::move(sampling.params);
   model_.sampling_values = std::move(sampling.values);
   settings_ = std::move(changed);
   preset_ = std::move(preset);
+  if (new_tools != nullptr) {
+    UseTools(std::move(new_tools));
+  } else {
+    ShowTools();
+  }
 }
 
 std::string ChatSession::WithPreset(const std::string& message) const {

@@ -4,12 +4,24 @@
 #include <random>
 #include <utility>
 
+#include "app/chat/tool_prompt.h"
 #include "engine/reasoning/text_markers.h"
 
 namespace vllm::app {
 namespace {
 
 bool IsQuestion(const StoredMessage* message) { return message->role == ChatRole::kUser; }
+
+// Returns true if the token ids of the message are those of a prompt.
+bool HasPrompt(const StoredMessage* message) {
+  return IsQuestion(message) || (message->role == ChatRole::kTool && !message->token_ids.empty());
+}
+
+// Returns the last message with a prompt, or null.
+const StoredMessage* LastPrompt(std::span<const StoredMessage* const> path) {
+  const auto last = std::find_if(path.rbegin(), path.rend(), HasPrompt);
+  return last == path.rend() ? nullptr : *last;
+}
 
 // Returns the indices of the questions in path[first, ...).
 std::vector<size_t> Questions(std::span<const StoredMessage* const> path, size_t first) {
@@ -29,12 +41,21 @@ bool HasWholeThought(const StoredMessage& answer) {
 size_t FirstInContext(std::span<const StoredMessage* const> path) {
   const std::vector<size_t> questions = Questions(path, 0);
   if (questions.empty()) return path.size();
-  const StoredMessage* last = path[questions.back()];
+  const StoredMessage* last = LastPrompt(path);
   if (last->context_first == 0) return questions.back();
   for (const size_t index : questions) {
     if (path[index]->id == last->context_first) return index;
   }
   return questions.front();
+}
+
+tokenizer::ChatMessage MessageOf(const StoredMessage& message) {
+  return {std::string(RoleName(message.role)),
+          message.text,
+          HasWholeThought(message) ? message.thinking : "",
+          message.tool_calls,
+          message.tool_call_id,
+          message.tool_name};
 }
 
 }  // namespace
@@ -55,17 +76,23 @@ PromptBuilder::PromptBuilder(const PromptRenderer& renderer, const tokenizer::To
   for (int i = 0; i < 24; ++i) nonce_.push_back(static_cast<char>('a' + device() % 26));
 }
 
-std::vector<tokenizer::ChatMessage> PromptBuilder::Messages(Path path, size_t first, const std::string* question,
+std::string PromptBuilder::Render(std::vector<tokenizer::ChatMessage> messages, bool add_generation_prompt) const {
+  if (!tool_prompt_.empty()) messages = WithToolPrompt(std::move(messages), tool_prompt_);
+  return renderer_.Render(messages, add_generation_prompt);
+}
+
+std::vector<tokenizer::ChatMessage> PromptBuilder::Messages(Path path, size_t first, Path next,
                                                             bool with_placeholders) const {
   std::vector<tokenizer::ChatMessage> messages;
   if (!path.empty() && path[0]->role == ChatRole::kSystem) messages.push_back({"system", path[0]->text});
   for (size_t i = first; i < path.size(); ++i) {
     if (path[i]->role == ChatRole::kSystem) continue;
     const bool is_hidden = with_placeholders && path[i]->role == ChatRole::kAssistant;
-    messages.push_back({std::string(RoleName(path[i]->role)), is_hidden ? Placeholder(i) : path[i]->text,
-                        is_hidden || !HasWholeThought(*path[i]) ? "" : path[i]->thinking});
+    messages.push_back(MessageOf(*path[i]));
+    if (!is_hidden) continue;
+    messages.back() = {"assistant", Placeholder(i)};
   }
-  if (question != nullptr) messages.push_back({"user", *question});
+  for (const StoredMessage* message : next) messages.push_back(MessageOf(*message));
   return messages;
 }
 
@@ -84,25 +111,24 @@ std::vector<int32_t> PromptBuilder::EncodeTail(std::string_view tail) const {
   return tokenizer_.Encode(tail, false);
 }
 
-std::vector<int32_t> PromptBuilder::EncodeAll(Path path, size_t first, const std::string& question) const {
-  return tokenizer_.Encode(renderer_.Render(Messages(path, first, &question, false), true), false);
+std::vector<int32_t> PromptBuilder::EncodeAll(Path path, size_t first, Path next) const {
+  return tokenizer_.Encode(Render(Messages(path, first, next, false), true), false);
 }
 
-bool PromptBuilder::ExtendHistory(Path path, size_t first, const std::vector<int32_t>& path_ids,
-                                  const std::string& question, BuiltPrompt& prompt) const {
+bool PromptBuilder::ExtendHistory(Path path, size_t first, const std::vector<int32_t>& path_ids, Path next,
+                                  BuiltPrompt& prompt) const {
   const StoredMessage* answer = path.back();
-  if (path.size() < 2 || answer->role != ChatRole::kAssistant || !IsQuestion(path[path.size() - 2])) return false;
+  if (path.size() < 2 || answer->role != ChatRole::kAssistant || !HasPrompt(path[path.size() - 2])) return false;
   const Path before_answer = path.first(path.size() - 1);
-  const std::string known =
-      renderer_.Render(Messages(before_answer, first, nullptr, true), true) + Placeholder(path.size() - 1);
-  std::vector<tokenizer::ChatMessage> messages = Messages(path, first, &question, true);
-  std::string rendered = renderer_.Render(messages, true);
+  const std::string known = Render(Messages(before_answer, first, {}, true), true) + Placeholder(path.size() - 1);
+  std::vector<tokenizer::ChatMessage> messages = Messages(path, first, next, true);
+  std::string rendered = Render(messages, true);
   size_t tail_begin = known.size();
   if (answer->num_thinking_ids > 0) {
     // Does the template write this thought? If it does, the sampled ids stay.
     const std::string thought = Placeholder(path.size());
-    messages[messages.size() - 2].reasoning_content = thought;
-    std::string with_thought = HasWholeThought(*answer) ? renderer_.Render(messages, true) : "";
+    messages[messages.size() - 1 - next.size()].reasoning_content = thought;
+    std::string with_thought = HasWholeThought(*answer) ? Render(messages, true) : "";
     const std::string placeholder = Placeholder(path.size() - 1);
     const size_t at = with_thought.find(placeholder);
     if (at == std::string::npos || with_thought.find(thought) > at) {
@@ -155,9 +181,11 @@ std::vector<int32_t> PromptBuilder::AnswerIds(const StoredMessage& answer) const
 bool PromptBuilder::ExtendQuestion(Path path, size_t first, const std::vector<int32_t>& path_ids,
                                    const std::string& rendered, BuiltPrompt& prompt) const {
   const StoredMessage& answer = *path.back();
-  const std::vector<tokenizer::ChatMessage> messages = Messages(path.first(path.size() - 1), first, nullptr, true);
-  const std::string base = renderer_.Render(messages, false);
-  const std::string with_generation_prompt = renderer_.Render(messages, true);
+  // Its text is not all that the template writes.
+  if (!answer.tool_calls.empty()) return false;
+  const std::vector<tokenizer::ChatMessage> messages = Messages(path.first(path.size() - 1), first, {}, true);
+  const std::string base = Render(messages, false);
+  const std::string with_generation_prompt = Render(messages, true);
   if (!with_generation_prompt.starts_with(base) || !rendered.starts_with(base)) return false;
   // The ids of the question without the generation prompt.
   const auto num_prompt_ids =
@@ -181,14 +209,15 @@ bool PromptBuilder::ExtendQuestion(Path path, size_t first, const std::vector<in
   return true;
 }
 
-void PromptBuilder::LeaveOutOldTurns(Path path, size_t first, const std::string& question, int64_t max_tokens,
+void PromptBuilder::LeaveOutOldTurns(Path path, size_t first, Path next, int64_t max_tokens,
                                      BuiltPrompt& prompt) const {
   const std::vector<size_t> questions = Questions(path, first);
-  // Index i means that the i oldest turns are left out.
+  // Index i means that the i oldest turns are left out. Without a new question, the last turn stays.
+  const size_t max_dropped = IsQuestion(next.back()) ? questions.size() : questions.size() - 1;
   const auto encode_from = [&](size_t i) {
-    return EncodeAll(path, i < questions.size() ? questions[i] : path.size(), question);
+    return EncodeAll(path, i < questions.size() ? questions[i] : path.size(), next);
   };
-  std::vector<int32_t> ids = encode_from(questions.size());
+  std::vector<int32_t> ids = encode_from(max_dropped);
   const auto base = static_cast<int64_t>(ids.size());
   prompt = {};
   if (base > max_tokens) return;
@@ -196,8 +225,8 @@ void PromptBuilder::LeaveOutOldTurns(Path path, size_t first, const std::string&
   // the system message, because the start of the prompt has changed. A smaller cut would soon have to be repeated.
   const int64_t target = base + (max_tokens - base) / 2;
   // Binary search for the longest history within the target, because each trial renders and tokenizes the whole chat.
-  size_t low = questions.empty() ? 0 : 1;
-  size_t high = questions.size();
+  size_t low = questions.empty() ? 0 : std::min<size_t>(1, max_dropped);
+  size_t high = max_dropped;
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
     if (static_cast<int64_t>(encode_from(middle).size()) <= target) {
@@ -211,38 +240,51 @@ void PromptBuilder::LeaveOutOldTurns(Path path, size_t first, const std::string&
   prompt.context_first = low < questions.size() ? path[questions[low]]->id : 0;
 }
 
-BuiltPrompt PromptBuilder::Build(Path path, const std::vector<int32_t>& path_ids, const std::string& question,
-                                 int64_t max_tokens, ContextShift shift) const {
+BuiltPrompt PromptBuilder::Build(Path path, const std::vector<int32_t>& path_ids, Path next, int64_t max_tokens,
+                                 ContextShift shift) const {
   BuiltPrompt prompt;
   const std::vector<size_t> questions = Questions(path, 0);
   if (questions.empty()) {
-    prompt.token_ids = EncodeAll(path, path.size(), question);
+    prompt.token_ids = EncodeAll(path, path.size(), next);
     if (static_cast<int64_t>(prompt.token_ids.size()) > max_tokens) prompt.token_ids.clear();
     return prompt;
   }
-  const StoredMessage* last = path[questions.back()];
+  const StoredMessage* last = LastPrompt(path);
   const bool has_ids = !last->token_ids.empty();  // an imported message has none
   size_t first = has_ids ? FirstInContext(path) : questions.front();
   if (!has_ids || last->model_digest != model_digest_) {
     prompt.rewrite = BuiltPrompt::Rewrite::kOtherModel;
   } else if (last->template_variables != renderer_.variables()) {
     prompt.rewrite = BuiltPrompt::Rewrite::kOtherVariables;
-  } else if (!ExtendHistory(path, first, path_ids, question, prompt)) {
+  } else if (!TryToExtendHistory(path, first, path_ids, next, prompt)) {
     prompt.rewrite = BuiltPrompt::Rewrite::kByTemplate;
   }
   const BuiltPrompt::Rewrite rewrite = prompt.rewrite;
-  if (rewrite != BuiltPrompt::Rewrite::kNone) prompt.token_ids = EncodeAll(path, first, question);
+  if (rewrite != BuiltPrompt::Rewrite::kNone) prompt.token_ids = EncodeAll(path, first, next);
   prompt.context_first = path[first]->id;
   const auto size = static_cast<int64_t>(prompt.token_ids.size());
   if (size > max_tokens && shift == ContextShift::kOff) {
-    const auto alone = static_cast<int64_t>(EncodeAll(path, path.size(), question).size());
+    const size_t kept = IsQuestion(next.back()) ? path.size() : questions.back();
+    const auto alone = static_cast<int64_t>(EncodeAll(path, kept, next).size());
     prompt = {};
     if (alone <= max_tokens) prompt.num_tokens_needed = size;
   } else if (size > max_tokens) {
-    LeaveOutOldTurns(path, first, question, max_tokens, prompt);
+    LeaveOutOldTurns(path, first, next, max_tokens, prompt);
     prompt.rewrite = rewrite;
   }
   return prompt;
+}
+
+bool PromptBuilder::TryToExtendHistory(Path path, size_t first, const std::vector<int32_t>& path_ids, Path next,
+                                       BuiltPrompt& prompt) const {
+  const bool has_calls = std::any_of(path.begin(), path.end(), [](const auto* m) { return !m->tool_calls.empty(); });
+  if (!has_calls) return ExtendHistory(path, first, path_ids, next, prompt);
+  try {
+    return ExtendHistory(path, first, path_ids, next, prompt);
+  } catch (const tokenizer::ChatTemplateError&) {
+    // The template accepts no result of a tool without the call, which the placeholder hides.
+    return false;
+  }
 }
 
 }  // namespace vllm::app

@@ -22,6 +22,8 @@ std::string_view HeadingOf(ChatRole role) {
       return "User";
     case ChatRole::kAssistant:
       return "Assistant";
+    case ChatRole::kTool:
+      return "Tool";
   }
   return "";
 }
@@ -136,7 +138,10 @@ nlohmann::ordered_json JsonOf(const StoredChat& chat) {
                                 {"thinking", message.thinking},
                                 {"num_thinking_ids", message.num_thinking_ids},
                                 {"thinking_ms", message.thinking_ms},
-                                {"template_variables", message.template_variables}});
+                                {"template_variables", message.template_variables},
+                                {"tool_calls", message.tool_calls},
+                                {"tool_call_id", message.tool_call_id},
+                                {"tool_name", message.tool_name}});
   }
   return json;
 }

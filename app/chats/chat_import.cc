@@ -137,7 +137,16 @@ StoredChat ExportedChat(const Json& json) {
     if (stored.id < 1 || (stored.parent != 0 && !ids.contains(stored.parent)) || !ids.insert(stored.id).second) {
       throw ImportError("id or parent: not that of a message");
     }
-    if (!SetRole(TextOf(Member(message, "role")), stored.role)) throw ImportError("role: unknown");
+    // Files of earlier versions have no fields about tools.
+    stored.tool_calls = TextOf(Member(message, "tool_calls"));
+    stored.tool_call_id = TextOf(Member(message, "tool_call_id"));
+    stored.tool_name = TextOf(Member(message, "tool_name"));
+    const std::string role = TextOf(Member(message, "role"));
+    if (role == RoleName(ChatRole::kTool) && !stored.tool_call_id.empty()) {
+      stored.role = ChatRole::kTool;
+    } else if (!SetRole(role, stored.role)) {
+      throw ImportError("role: unknown");
+    }
     stored.text = TextOf(Member(message, "text"));
     stored.ids_begin = IntOf(Member(message, "ids_begin"), "ids_begin");
     stored.context_first = IntOf(Member(message, "context_first"), "context_first");

@@ -47,6 +47,11 @@ ALTER TABLE messages ADD COLUMN thinking_ms INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE messages ADD COLUMN template_variables TEXT NOT NULL DEFAULT '';
 ALTER TABLE chats ADD COLUMN draft TEXT NOT NULL DEFAULT '';
 )sql",
+    R"sql(
+ALTER TABLE messages ADD COLUMN tool_calls TEXT NOT NULL DEFAULT '';
+ALTER TABLE messages ADD COLUMN tool_call_id TEXT NOT NULL DEFAULT '';
+ALTER TABLE messages ADD COLUMN tool_name TEXT NOT NULL DEFAULT '';
+)sql",
 }};
 
 int64_t VersionOf(Database& database) {

@@ -2,7 +2,9 @@
 //
 //   chats     a conversation: id, title (empty: the beginning of the first question), times, the current message,
 //             a message that was typed but not sent when a signal ended the chat
-//   messages  see stored_message.h
+//   messages  see stored_message.h. The result of a tool has the role of a user, because the CHECK of version 1 allows
+//   no
+//             other number, and differs from a question by its tool_call_id, which is not empty
 //   message_tokens  the token ids of each message as 32-bit little-endian integers, in another table so that a scan of
 //                   all texts does not read them
 //   message_words   FTS5 index of messages.text. ChatStore updates it, because triggers may not with
@@ -18,7 +20,7 @@
 namespace vllm::app {
 
 inline constexpr int64_t kChatsApplicationId = 0x764C4C4D;  // "vLLM"
-inline constexpr int64_t kChatsSchemaVersion = 2;
+inline constexpr int64_t kChatsSchemaVersion = 3;
 
 // Creates the tables in an empty file, or migrates the file to the current version in one transaction. Throws
 // StoreError if the file belongs to another program or to a newer version; the file is then unchanged.

@@ -164,6 +164,8 @@ ChatRole RoleOf(int64_t value) {
   return value == 0 ? ChatRole::kSystem : value == 2 ? ChatRole::kAssistant : ChatRole::kUser;
 }
 
+int64_t NumberOf(ChatRole role) { return static_cast<int64_t>(role == ChatRole::kTool ? ChatRole::kUser : role); }
+
 StoredMessage MessageOf(const Statement& row) {
   StoredMessage message;
   message.id = row.Int(0);
@@ -183,6 +185,10 @@ StoredMessage MessageOf(const Statement& row) {
   message.num_thinking_ids = row.Int(14);
   message.thinking_ms = row.Int(15);
   message.template_variables = row.Text(16);
+  message.tool_calls = row.Text(17);
+  message.tool_call_id = row.Text(18);
+  message.tool_name = row.Text(19);
+  if (message.role == ChatRole::kUser && !message.tool_call_id.empty()) message.role = ChatRole::kTool;
   return message;
 }
 
@@ -334,11 +340,11 @@ int64_t ChatStore::InsertMessage(int64_t chat, const StoredMessage& message) {
   Statement insert(*database_,
                    "INSERT INTO messages(chat, parent, role, text, ids_begin, context_first, model, "
                    "model_digest, sampling_params, finish_reason, created_ms, finished_ms, thinking, "
-                   "num_thinking_ids, thinking_ms, template_variables) "
-                   "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+                   "num_thinking_ids, thinking_ms, template_variables, tool_calls, tool_call_id, tool_name) "
+                   "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   insert.Bind(1, chat)
       .Bind(2, message.parent)
-      .Bind(3, static_cast<int64_t>(message.role))
+      .Bind(3, NumberOf(message.role))
       .Bind(4, message.text)
       .Bind(5, message.ids_begin)
       .Bind(6, message.context_first)
@@ -352,6 +358,9 @@ int64_t ChatStore::InsertMessage(int64_t chat, const StoredMessage& message) {
       .Bind(14, message.num_thinking_ids)
       .Bind(15, message.thinking_ms)
       .Bind(16, message.template_variables)
+      .Bind(17, message.tool_calls)
+      .Bind(18, message.tool_call_id)
+      .Bind(19, message.tool_name)
       .Run();
   const int64_t id = database_->last_insert_id();
   Statement tokens(*database_, "INSERT INTO message_tokens(message, token_ids) VALUES (?, ?)");
@@ -400,7 +409,8 @@ void ChatStore::UpdateMessage(int64_t chat, const StoredMessage& message) {
   IndexText(message.id, message.text);
   Statement update(*database_,
                    "UPDATE messages SET text = ?, finish_reason = ?, finished_ms = ?, sampling_params = ?, "
-                   "thinking = ?, num_thinking_ids = ?, thinking_ms = ? WHERE id = ? AND chat = ?");
+                   "thinking = ?, num_thinking_ids = ?, thinking_ms = ?, tool_calls = ?, ids_begin = ?, "
+                   "context_first = ?, model = ?, model_digest = ?, template_variables = ? WHERE id = ? AND chat = ?");
   update.Bind(1, message.text)
       .Bind(2, message.finish_reason)
       .Bind(3, message.finished_ms)
@@ -408,8 +418,14 @@ void ChatStore::UpdateMessage(int64_t chat, const StoredMessage& message) {
       .Bind(5, message.thinking)
       .Bind(6, message.num_thinking_ids)
       .Bind(7, message.thinking_ms)
-      .Bind(8, message.id)
-      .Bind(9, chat)
+      .Bind(8, message.tool_calls)
+      .Bind(9, message.ids_begin)
+      .Bind(10, message.context_first)
+      .Bind(11, message.model)
+      .Bind(12, static_cast<int64_t>(message.model_digest))
+      .Bind(13, message.template_variables)
+      .Bind(14, message.id)
+      .Bind(15, chat)
       .Run();
   Statement tokens(*database_, "UPDATE message_tokens SET token_ids = ? WHERE message = ?");
   tokens.BindBlob(1, BytesOf(message.token_ids)).Bind(2, message.id).Run();
@@ -498,7 +514,7 @@ std::optional<StoredChat> ChatStore::Load(int64_t chat) {
   Statement messages(*database_,
                      "SELECT id, parent, role, text, ids_begin, token_ids, context_first, model, model_digest, "
                      "sampling_params, finish_reason, created_ms, finished_ms, thinking, num_thinking_ids, "
-                     "thinking_ms, template_variables FROM messages "
+                     "thinking_ms, template_variables, tool_calls, tool_call_id, tool_name FROM messages "
                      "JOIN message_tokens ON message = id WHERE chat = ? ORDER BY id");
   messages.Bind(1, chat);
   while (messages.Step()) result.messages.push_back(MessageOf(messages));

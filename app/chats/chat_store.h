@@ -72,7 +72,7 @@ class ChatStore {
   int64_t AddChat(const StoredChat& chat);
   // Adds a message, makes it the current one and returns its id. `message.id` is ignored.
   int64_t AddMessage(int64_t chat, const StoredMessage& message);
-  // Replaces the text, thinking, token ids, sampling parameters, finish reason and finish time of a message.
+  // Replaces a message, except for its parent, role and creation time. Its context_first is an id of the database.
   void UpdateMessage(int64_t chat, const StoredMessage& message);
   void SetCurrentMessage(int64_t chat, int64_t message);
   void SetTitle(int64_t chat, const std::string& title);

@@ -10,6 +10,8 @@ std::string_view RoleName(ChatRole role) {
       return "user";
     case ChatRole::kAssistant:
       return "assistant";
+    case ChatRole::kTool:
+      return "tool";
   }
   return "";
 }

@@ -31,7 +31,10 @@ std::string TextOf(const StoredMessage& message) {
     case ChatRole::kUser:
       return ">>> " + Beginning(message.text);
     case ChatRole::kAssistant:
+      if (!message.tool_calls.empty() && message.text.empty()) return "[calls tools]";
       return message.text.empty() ? "[empty answer]" : Beginning(message.text);
+    case ChatRole::kTool:
+      return "[" + message.tool_name + "] " + Beginning(message.text);
   }
   return "";
 }

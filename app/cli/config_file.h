@@ -6,6 +6,11 @@
 //     stop = ["###"]
 //     [batch]
 //     max-num-seqs = 256
+// A table [mcp.NAME] is an MCP server: command (an array), and optionally env, timeout (seconds) and protocol (auto,
+// legacy or 2026-07-28):
+//     [mcp.files]
+//     command = ["files-server", "/home/me"]
+//     env = {TOKEN = "x"}
 #pragma once
 
 #include <cstddef>

@@ -58,10 +58,22 @@ constexpr Flag kFlags[] = {
     {"template-var", 0, kText, "NAME=VALUE", "", "", kPrompt, kTemplated, true, true,
      "variable for the chat template, such as enable_thinking=false; VALUE is parsed as JSON if it is valid JSON, else "
      "used as a string"},
-    {"tools", 0, kText, "FILE|JSON", "", "", kPrompt, kTemplated, false, true,
-     "tools that the chat template describes to the model: a JSON array in OpenAI's format, or a file with one; a call "
-     "of "
-     "a tool is printed as the model writes it"},
+    {"tools", 0, kText, "FILE|DIR|JSON", "", "", kPrompt, kTemplated, false, true,
+     "tools that the model may call: an executable that describes itself with --schema, a .toml file with [[tool]] "
+     "tables, a directory of these, or definitions alone as a JSON array in OpenAI's format, or a file with one; chat "
+     "and run call tools that have a command; see docs/TOOLS.md"},
+    {"approve-tools", 0, kChoice, "WHEN", "never|ask|always", "ask", kPrompt, Bits(kChat, kRun), false, true,
+     "run a tool that the model calls: never, after asking you, or always without asking; without a terminal, "
+     "ask means never"},
+    {"chain-limit", 0, kInteger, "N", "", "5", kPrompt, Bits(kChat, kRun), false, true,
+     "end an answer after N rounds of tool calls; 0: no limit"},
+    {"mcp", 0, kText, "COMMAND", "", "", kPrompt, Bits(kChat, kRun), true, false,
+     "start this program as an MCP server and offer its tools to the model, like those of the "
+     "[mcp.NAME] tables in the configuration file; words are split as in a shell; off: start none"},
+    {"tool-call-parser", 0, kText, "NAME", "", "auto", kPrompt, kGenerate, false, true,
+     "format of the model's tool calls, by the name of vLLM's parser, such as hermes, llama3_json, mistral or "
+     "pythonic; "
+     "auto: as the chat template and the vocabulary imply; none: calls are part of the answer"},
     {"think", 0, kChoice, "MODE", "on|off|low|medium|high", "", kPrompt, kTemplated, false, true,
      "switch the model's thinking, or set how much it thinks, through variables of the chat template; off also hides "
      "any "

@@ -21,6 +21,15 @@ enum class SettingSource : uint8_t { kDefault, kConfigFile, kEnvironment, kPrese
 // Returns "default", "configuration file", "environment", "preset", "command line" or "/set".
 std::string_view SettingSourceName(SettingSource source);
 
+// An MCP server of the configuration file; see config_file.h.
+struct McpServerSetting {
+  std::string name;
+  std::vector<std::string> command;
+  std::vector<std::pair<std::string, std::string>> environment;
+  double timeout_seconds = 30;
+  std::string protocol = "auto";
+};
+
 class Settings {
  public:
   // Sets a flag, unless `values` is empty. If several sources set a flag, the one of highest precedence (the last in
@@ -49,6 +58,7 @@ class Settings {
   Command command = Command::kChat;
   std::vector<std::string> arguments;  // positional arguments
   std::string config_path;             // the file that was read; empty: none
+  std::vector<McpServerSetting> mcp_servers;
 
  private:
   struct Entry {

@@ -36,6 +36,9 @@ constexpr auto kSlashCommands = std::to_array<SlashCommandInfo>({
      "begin a new conversation with a preset; /preset off: without one; without NAME, list the presets"},
     {"/set", "", "[NAME [VALUE]]",
      "change a sampling setting, context-shift, markdown or stats; without VALUE, show settings and their sources"},
+    {"/schema", "", "[FILE|FIELDS|off]",
+     "answer with JSON: by a JSON Schema in a file, or with fields such as name, age int; without an argument, show "
+     "it"},
     {"/think", "", "[on|off|low|medium|high]", "switch the model's thinking; without an argument, show the settings"},
     {"/thinking", "", "", "print the thought before the last answer"},
     {"/raw", "", "", "switch between rendered Markdown and plain text, and print the last answer as plain text"},

@@ -21,6 +21,7 @@
 #include "app/commands/chat_loop.h"
 #include "app/commands/commands.h"
 #include "app/model/load_model.h"
+#include "app/model/tools_setting.h"
 #include "app/output/request_stats.h"
 #include "app/output/size_text.h"
 #include "app/presets/preset_prompt.h"
@@ -228,6 +229,7 @@ int BatchCommand(const Settings& given) {
   LoadedModel model = LoadModel(settings, options);
   KeepContext(target, *model.engine);
   defaults.params = model.sampling_params;
+  if (model.renderer != nullptr) defaults.tools = ToolsOfVariables(model.renderer->variables());
   RowParser parser(input.format, defaults, model.renderer.get());
   RowSource source(*input.records, parser);
   source.SetSelection(selection);
@@ -245,6 +247,9 @@ int BatchCommand(const Settings& given) {
     runner.SetScan(scan.get(), selection.selects_all());
   }
   runner.SetReasoningFormat(model.reasoning_format);
+  if (model.renderer != nullptr && model.tokenizer != nullptr) {
+    runner.SetToolCallFormat(ModelToolCallFormat(settings, *model.renderer, *model.tokenizer));
+  }
   if (chats) {
     ChatInFront(model, settings, runner, input.name);
     // Text output has no records of failures.

@@ -3,11 +3,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "app/chat/chat_session.h"
 #include "app/chat/commands/conversation_commands.h"
+#include "app/chat/tool_use.h"
 #include "app/commands/commands.h"
 #include "app/commands/conversation_store.h"
 #include "app/commands/prompt_input.h"
@@ -29,11 +31,11 @@ using Json = nlohmann::ordered_json;
 void CheckFlags(const Settings& settings) {
   for (const char* name : {"stream-json", "logprobs", "prompt-logprobs"}) {
     if (settings.Has(name)) {
-      throw ConfigError(std::string("run: --") + name + " cannot be used with -c, --resume or --save");
+      throw ConfigError(std::string("run: --") + name + " cannot be used with -c, --resume, --save or tools that run");
     }
   }
   if (settings.Integer("n").value_or(1) != 1) {
-    throw ConfigError("run: --n cannot be used with -c, --resume or --save",
+    throw ConfigError("run: --n cannot be used with -c, --resume, --save or tools that run",
                       "in a chat, /answers N generates several answers");
   }
 }
@@ -65,7 +67,10 @@ int FollowUpCommand(const Settings& given) {
     throw ConfigError("run: --resume needs the number or the title of a conversation",
                       "vllmcli chats list shows the stored conversations");
   }
-  const std::unique_ptr<ChatStore> store = OpenStore(settings);
+  std::unique_ptr<ToolUse> tools = HasRunnableTools(settings) ? std::make_unique<ToolUse>(settings) : nullptr;
+  const bool saves = settings.SourceOf("save") == SettingSource::kCommandLine && settings.Switch("save");
+  const bool stores = continues || settings.Has("resume") || saves;
+  const std::unique_ptr<ChatStore> store = stores ? OpenStore(settings) : nullptr;
   if (continues || settings.Has("resume")) CheckCanContinue(settings, store.get());
   LoadedModel model = LoadModel(settings);
   if (model.renderer == nullptr) {
@@ -73,6 +78,7 @@ int FollowUpCommand(const Settings& given) {
                      "vllmcli complete continues text without one; --chat-template FILE sets one");
   }
   ChatSession session(model, settings, store.get(), preset);
+  session.UseTools(std::move(tools));
   if (continues || settings.Has("resume")) {
     if (!OpenChat(continues ? "" : *settings.Text("resume"), session)) {
       throw ConfigError("run: no conversation was continued", "vllmcli chats list shows the stored conversations");
@@ -91,7 +97,7 @@ int FollowUpCommand(const Settings& given) {
   if (answer.finish_reason == FinishReason::kAbort) throw Interrupted(SIGINT);
   if (answer.finish_reason == FinishReason::kError) return 1;
   if (settings.Switch("json")) StandardOutput().WriteLine(SafeJson(DumpJson(AnswerJson(answer, model))));
-  return 0;
+  return session.reached_chain_limit() ? 1 : 0;
 }
 
 }  // namespace vllm::app

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/chat/tool_use.h"
 #include "app/commands/commands.h"
 #include "app/commands/prompt_input.h"
 #include "app/markdown/answer_display.h"
@@ -76,10 +77,13 @@ class AnswerWriter {
   const RequestStats& stats() const { return stats_; }
   bool failed() const { return failed_; }
   const std::string& error() const { return error_; }
+  // An answer that must match a constraint ended before it was complete.
+  bool is_incomplete() const { return is_incomplete_; }
 
  private:
   void WriteText(const RequestOutput& output) {
     for (const CompletionOutput& completion : output.outputs) {
+      if (completion.valid == false) is_incomplete_ = true;
       display_->Feed(AnswerText(output, completion), completion.finish_reason != FinishReason::kNone);
     }
   }
@@ -137,6 +141,7 @@ class AnswerWriter {
   std::unique_ptr<AnswerDisplay> display_;
   RequestStats stats_;
   bool failed_ = false;
+  bool is_incomplete_ = false;
   std::string error_;
 };
 
@@ -163,6 +168,7 @@ int GenerateCommand(const Settings& given) {
   }
   Settings settings = given;
   const std::optional<PresetPrompt> preset = PresetOf(settings);
+  if (settings.command == Command::kRun && HasRunnableTools(settings)) return FollowUpCommand(given);
   if (preset) preset->CheckVariables();
   std::string text = settings.Has("prompt-ids") ? "" : ReadRequiredPrompt(settings, preset);
   if (preset) text = preset->Fill(text);
@@ -204,6 +210,7 @@ int GenerateCommand(const Settings& given) {
     PrintError(writer.error());
     return 1;
   }
+  if (writer.is_incomplete()) PrintWarning("the answer ended before it was complete; --max-tokens sets its length");
   return 0;
 }
 

@@ -16,6 +16,7 @@
 #include "app/model/tools_setting.h"
 #include "app/output/json_text.h"
 #include "app/terminal/signals.h"
+#include "app/tools/tool_loader.h"
 #include "engine/config/errors.h"
 #include "engine/config/escape.h"
 #include "engine/model_loader/gguf/config.h"
@@ -127,7 +128,11 @@ std::unique_ptr<PromptRenderer> LoadPromptRenderer(const Settings& settings, con
   auto renderer =
       std::make_unique<PromptRenderer>(std::move(*source), settings.Text("now"), TemplateVariables(settings));
   ApplyThinkSetting(settings, renderer.get());
-  renderer->SetTools(ReadTools(settings, *renderer));
+  // Chats and runs load tools that can be run on their own (tool_use.h).
+  const bool runs_tools = settings.command == Command::kChat || settings.command == Command::kRun;
+  if (!runs_tools || !NamesTools(settings.Text("tools").value_or(""))) {
+    renderer->SetTools(ReadTools(settings, *renderer));
+  }
   // A batch reports this error per row.
   const bool is_conversation = settings.command == Command::kChat || settings.command == Command::kRun;
   if (is_conversation && !settings.Text("system").value_or("").empty() && !renderer->takes_system_message()) {

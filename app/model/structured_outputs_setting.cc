@@ -9,9 +9,10 @@
 
 #include "app/model/model_files.h"
 #include "app/output/json_text.h"
+#include "app/terminal/output_stream.h"
 #include "engine/config/errors.h"
 #include "engine/config/escape.h"
-#include "engine/structured_output/grammar_compiler.h"
+#include "engine/structured_output/compile_grammar.h"
 
 namespace vllm::app {
 namespace {
@@ -109,30 +110,41 @@ std::string SchemaOfFields(std::string_view fields) {
                    {"additionalProperties", false}});
 }
 
+void SwitchOffOthers(std::string_view name, SettingSource source, Settings& settings) {
+  if (std::ranges::find(kConstraints, name) == kConstraints.end()) return;
+  for (const std::string_view other : kConstraints) {
+    if (other == name || !settings.Has(other) || settings.SourceOf(other) != source) continue;
+    settings.Set(*FindFlag(other), {other == "json-object" ? "false" : "off"}, source, std::string(other));
+  }
+}
+
 bool IsStructuredOutputsFlag(std::string_view name) {
   return name == "any-order" || name == "json-whitespace" ||
          std::ranges::find(kConstraints, name) != kConstraints.end();
 }
 
 std::optional<StructuredOutputsParams> ReadStructuredOutputs(const Settings& settings) {
-  std::string_view name;  // the constraint that counts
   SettingSource source = SettingSource::kDefault;
   for (const std::string_view candidate : kConstraints) {
-    if (!settings.Has(candidate)) continue;
-    if (!name.empty() && settings.SourceOf(candidate) == source) {
+    if (settings.Has(candidate)) source = std::max(source, settings.SourceOf(candidate));
+  }
+  std::string_view name;  // the constraint that counts
+  for (const std::string_view candidate : kConstraints) {
+    if (!settings.Has(candidate) || settings.SourceOf(candidate) != source || IsOff(settings, candidate)) continue;
+    if (!name.empty()) {
       throw ConfigError("--" + std::string(name) + " and --" + std::string(candidate) + ": set only one of them");
     }
-    if (!name.empty() && settings.SourceOf(candidate) < source) continue;
     name = candidate;
-    source = settings.SourceOf(candidate);
   }
-  if (name.empty() || IsOff(settings, name)) return std::nullopt;
+  if (name.empty()) return std::nullopt;
   std::string where = "--" + std::string(name);
   StructuredOutputsParams params = ConstraintOf(settings, name, where);
   params.any_order = settings.Switch("any-order");
   params.flexible_whitespace = settings.Text("json-whitespace") == "flexible";
   try {
-    CheckStructuredOutputs(params);
+    std::vector<std::string> warnings;
+    CompileGrammar(params, {}, &warnings);
+    for (const std::string& warning : warnings) PrintWarning(where + ": " + warning);
   } catch (const RequestError& e) {
     throw ConfigError(where + ": " + e.what());
   }

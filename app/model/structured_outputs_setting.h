@@ -16,6 +16,9 @@ namespace vllm::app {
 // ResourceError.
 std::optional<StructuredOutputsParams> ReadStructuredOutputs(const Settings& settings);
 
+// If `name` is one of the constraints, which exclude each other, switches off those others that `source` has set.
+void SwitchOffOthers(std::string_view name, SettingSource source, Settings& settings);
+
 // Returns true for the flags that ReadStructuredOutputs reads.
 bool IsStructuredOutputsFlag(std::string_view name);
 

@@ -59,6 +59,7 @@ Json CompletionJson(const CompletionOutput& output, bool with_logprobs, const to
   }
   json["finish_reason"] = output.finish_reason == FinishReason::kNone ? Json() : Json(ToString(output.finish_reason));
   json["stop_reason"] = StopReasonJson(output.stop_reason);
+  if (output.valid) json["valid"] = *output.valid;
   if (with_logprobs) {
     Json list = Json::array();
     for (size_t i = 0; i < output.logprobs.num_positions(); ++i) {

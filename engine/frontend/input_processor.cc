@@ -132,9 +132,8 @@ void InputProcessor::FitLengths(int64_t num_prompt_tokens, SamplingParams& param
 
 void InputProcessor::SetGrammar(ProcessedInput& input) const {
   const SamplingParams& params = input.params;
-  // Both would continue after the end of the text that the grammar allows.
+  // It would continue after the end of the text that the grammar allows.
   if (params.ignore_eos) throw RequestError("structured_outputs: not possible with ignore_eos");
-  if (params.min_tokens > 0) throw RequestError("structured_outputs: not possible with min_tokens");
   if (reasoning_format_ != nullptr) {
     if (reasoning_format_->kind != ReasoningFormat::Kind::kTokens) {
       throw RequestError(

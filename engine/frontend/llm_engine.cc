@@ -106,7 +106,8 @@ void LLMEngine::AddRequest(const std::string& request_id, const Prompt& prompt, 
   std::vector<EngineCoreRequestPtr> sequences = FanOut(input, options, first_child_id, arrival_time);
   try {
     impl_->output_processor.AddRequest(
-        std::make_unique<ParentRequest>(request_id, std::move(input), first_child_id, arrival_time));
+        std::make_unique<ParentRequest>(request_id, std::move(input), first_child_id, arrival_time,
+                                        sequences[0]->grammar == nullptr ? nullptr : sequences[0]));
     impl_->admission_queue.Add(request_id, std::move(sequences), memory,
                                {.first_alone = first_alone, .regardless_of_memory = options.interactive});
     impl_->SubmitReady();

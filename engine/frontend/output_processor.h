@@ -53,7 +53,9 @@ class OutputProcessor {
   struct Child {
     Child(ParentRequest& of, int64_t index, const tokenizer::Tokenizer* tokenizer)
         : parent(&of),
-          state(index, of.params, of.prompt_token_ids, of.prior_output_token_ids, of.arrival_time, tokenizer) {}
+          state(index, of.params, of.prompt_token_ids, of.prior_output_token_ids, of.arrival_time, tokenizer) {
+      if (of.constrained != nullptr) state.SetConstraint(*of.constrained);
+    }
 
     ParentRequest* parent;
     RequestState state;

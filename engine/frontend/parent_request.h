@@ -15,11 +15,14 @@
 namespace vllm {
 
 struct ParentRequest {
-  ParentRequest(std::string id, ProcessedInput input, RequestId first_child, SteadyTime arrival)
+  // `constrained_request` is one of the sequences if their outputs must match a grammar, else null.
+  ParentRequest(std::string id, ProcessedInput input, RequestId first_child, SteadyTime arrival,
+                EngineCoreRequestPtr constrained_request = nullptr)
       : request_id(std::move(id)),
         params(std::move(input.params)),
         prompt_token_ids(std::move(input.prompt_token_ids)),
         prior_output_token_ids(std::move(input.prior_output_token_ids)),
+        constrained(std::move(constrained_request)),
         first_child_id(first_child),
         arrival_time(arrival) {
     finished_metrics.arrival_time = arrival;
@@ -34,6 +37,7 @@ struct ParentRequest {
   const SamplingParams params;
   const std::vector<int32_t> prompt_token_ids;
   const std::vector<int32_t> prior_output_token_ids;
+  const EngineCoreRequestPtr constrained;
   const RequestId first_child_id;
   const SteadyTime arrival_time;
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <stdexcept>
+#include <variant>
 
 namespace vllm {
 namespace {
@@ -27,6 +29,24 @@ RequestState::RequestState(int64_t index, const SamplingParams& params, std::spa
     detokenizer_->AppendPrior(prior_output_token_ids);
   }
   metrics_.arrival_time = arrival_time;
+}
+
+void RequestState::SetConstraint(const EngineCoreRequest& request) {
+  constraint_.emplace(request);
+  for (const int32_t id : request.prior_output_token_ids) constraint_->Feed(id);
+}
+
+void RequestState::CheckComplete(std::span<const int32_t> new_ids) {
+  if (!constraint_) return;
+  bool is_accepted = true;
+  for (const int32_t id : new_ids) is_accepted = is_accepted && constraint_->Feed(id);
+  if (!finished()) return;
+  // A stop string cuts the text.
+  try {
+    valid_ = is_accepted && !std::holds_alternative<std::string>(stop_reason_) && constraint_->IsComplete();
+  } catch (const std::runtime_error&) {
+    valid_ = false;  // the text exceeds a limit of the grammar
+  }
 }
 
 void RequestState::Update(const EngineCoreOutput& output) {
@@ -64,12 +84,14 @@ void RequestState::Update(const EngineCoreOutput& output) {
   metrics_.num_preemptions = output.num_preemptions;
   metrics_.num_generation_tokens += static_cast<int64_t>(num_taken);
   if (finished()) metrics_.finished_time = std::chrono::steady_clock::now();
+  CheckComplete(new_ids.first(num_taken));
 }
 
 void RequestState::Finish(FinishReason reason) {
   reason_ = reason;
   if (detokenizer_) detokenizer_->Finish();
   metrics_.finished_time = std::chrono::steady_clock::now();
+  CheckComplete({});
 }
 
 void RequestState::FillOutput(CompletionOutput& output) {
@@ -77,6 +99,7 @@ void RequestState::FillOutput(CompletionOutput& output) {
   output.cumulative_logprob = cumulative_logprob_;
   output.finish_reason = reason_;
   output.stop_reason = stop_reason_;
+  output.valid = valid_;
   const bool delta = kind_ == RequestOutputKind::kDelta;
   output.text = detokenizer_ ? detokenizer_->GetNextOutputText(finished(), delta) : std::string_view();
   if (delta) {

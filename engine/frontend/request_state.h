@@ -8,6 +8,7 @@
 #include "engine/frontend/incremental_detokenizer.h"
 #include "engine/request/engine_core_outputs.h"
 #include "engine/request/request_output.h"
+#include "engine/structured_output/output_constraint.h"
 
 namespace vllm {
 
@@ -18,6 +19,10 @@ class RequestState {
   RequestState(int64_t index, const SamplingParams& params, std::span<const int32_t> prompt_token_ids,
                std::span<const int32_t> prior_output_token_ids, SteadyTime arrival_time,
                const tokenizer::Tokenizer* tokenizer);
+
+  // Follows the constraint of the output, to find out whether the answer is complete at the end. `request` has the
+  // prompt, the parameters and the grammar.
+  void SetConstraint(const EngineCoreRequest& request);
 
   // Adds an output of the engine. Drops tokens that were sampled after a stop string. REQUIRES: !finished().
   void Update(const EngineCoreOutput& output);
@@ -33,6 +38,8 @@ class RequestState {
   const RequestMetrics& metrics() const { return metrics_; }
 
  private:
+  void CheckComplete(std::span<const int32_t> new_ids);
+
   int64_t index_;
   RequestOutputKind kind_;
   bool include_stop_;
@@ -43,6 +50,8 @@ class RequestState {
   FinishReason reason_ = FinishReason::kNone;
   StopReason stop_reason_;
   RequestMetrics metrics_;
+  std::optional<OutputConstraint> constraint_;
+  std::optional<bool> valid_;
 };
 
 }  // namespace vllm

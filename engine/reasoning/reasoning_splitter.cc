@@ -8,10 +8,12 @@
 namespace vllm {
 
 ReasoningSplitter::ReasoningSplitter(const std::shared_ptr<const ReasoningFormat>& format,
-                                     std::span<const int32_t> prompt_token_ids, bool skip_special_tokens)
+                                     std::span<const int32_t> prompt_token_ids, bool skip_special_tokens,
+                                     bool keeps_markers)
     : format_(format),
       tracker_(format, prompt_token_ids),
       skip_special_tokens_(skip_special_tokens),
+      keeps_markers_(keeps_markers && format->kind == ReasoningFormat::Kind::kHarmony),
       stream_(*format->tokenizer, skip_special_tokens),
       is_label_done_(format->family->label.empty()) {
   stream_.Prime(prompt_token_ids);
@@ -124,7 +126,11 @@ void ReasoningSplitter::AddText(std::string_view text, TokenKind kind, Reasoning
       // A second thought of the same output begins on a new line.
       if (!at_thought_start_) held_thought_ = "\n";
       undecided_text_.clear();
-      at_answer_start_ = true;
+      if (keeps_markers_) {
+        parts.text += text;
+      } else {
+        at_answer_start_ = true;
+      }
       break;
     case TokenKind::kThought:
       AddThought(text, parts);
@@ -178,9 +184,9 @@ void ReasoningSplitter::Feed(std::span<const int32_t> token_ids, std::string_vie
 
 ReasoningParts SplitReasoning(const std::shared_ptr<const ReasoningFormat>& format,
                               std::span<const int32_t> prompt_token_ids, bool skip_special_tokens,
-                              std::span<const int32_t> token_ids, std::string_view text) {
+                              std::span<const int32_t> token_ids, std::string_view text, bool keeps_markers) {
   ReasoningParts parts;
-  ReasoningSplitter splitter(format, prompt_token_ids, skip_special_tokens);
+  ReasoningSplitter splitter(format, prompt_token_ids, skip_special_tokens, keeps_markers);
   splitter.Feed(token_ids, text, /*finished=*/true, parts);
   return parts;
 }

@@ -29,9 +29,10 @@ struct ReasoningParts {
 
 class ReasoningSplitter {
  public:
-  // `skip_special_tokens` is that of the request.
+  // `skip_special_tokens` is that of the request. If `keeps_markers`, the headers of Harmony's messages are part of the
+  // answer, as ToolCallParser needs them.
   ReasoningSplitter(const std::shared_ptr<const ReasoningFormat>& format, std::span<const int32_t> prompt_token_ids,
-                    bool skip_special_tokens);
+                    bool skip_special_tokens, bool keeps_markers = false);
 
   // Appends the new parts of the output to `parts`. `text` is the new text that the engine returned, which may lag
   // behind the tokens. `finished`: this is the last call. A request that continues after prior tokens feeds them and
@@ -56,6 +57,7 @@ class ReasoningSplitter {
   std::shared_ptr<const ReasoningFormat> format_;
   ThinkingTracker tracker_;
   bool skip_special_tokens_;
+  bool keeps_markers_;
   tokenizer::DecodeStream stream_;
   std::deque<Segment> segments_;  // of the text that the engine has not returned yet
   size_t decoded_size_ = 0;
@@ -77,6 +79,6 @@ class ReasoningSplitter {
 // Splits a finished output at once.
 ReasoningParts SplitReasoning(const std::shared_ptr<const ReasoningFormat>& format,
                               std::span<const int32_t> prompt_token_ids, bool skip_special_tokens,
-                              std::span<const int32_t> token_ids, std::string_view text);
+                              std::span<const int32_t> token_ids, std::string_view text, bool keeps_markers = false);
 
 }  // namespace vllm

@@ -26,6 +26,8 @@ struct CompletionOutput {
   double cumulative_logprob = 0.0;  // over all tokens so far, if logprobs were requested
   FinishReason finish_reason = FinishReason::kNone;
   StopReason stop_reason;
+  // Once a sequence with structured_outputs has finished: whether its answer is a complete text of the constraint.
+  std::optional<bool> valid;
 };
 
 // Times and counts of one sequence, or of all sequences of a request. A time is zero until its event happens.

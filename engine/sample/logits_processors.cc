@@ -52,7 +52,7 @@ bool LogitsProcessors::IsNeeded(const SamplingParams& params, size_t num_output_
 }
 
 void LogitsProcessors::Apply(const SamplingParams& params, std::span<const int32_t> prompt_token_ids,
-                             std::span<const int32_t> output_token_ids, std::span<float> logits) {
+                             std::span<const int32_t> output_token_ids, bool must_stop, std::span<float> logits) {
   if (params.allowed_token_ids) {
     allowed_logits_.clear();
     for (int32_t id : *params.allowed_token_ids) {
@@ -65,7 +65,7 @@ void LogitsProcessors::Apply(const SamplingParams& params, std::span<const int32
     }
   }
   ApplyBadWords(params.bad_words_token_ids, output_token_ids, logits);
-  if (static_cast<int64_t>(output_token_ids.size()) < params.min_tokens) {
+  if (!must_stop && static_cast<int64_t>(output_token_ids.size()) < params.min_tokens) {
     if (params.eos_token_id) Mask(*params.eos_token_id, logits);
     for (int32_t id : params.stop_token_ids) Mask(id, logits);
   }

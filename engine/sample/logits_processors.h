@@ -21,9 +21,10 @@ class LogitsProcessors {
   // Returns true if Apply may change a logit.
   static bool IsNeeded(const SamplingParams& params, size_t num_output_tokens);
 
-  // Applies all processors to `logits`, [vocab_size], in place. Ignores token ids outside the vocabulary.
+  // Applies all processors to `logits`, [vocab_size], in place. Ignores token ids outside the vocabulary, and
+  // min_tokens if `must_stop`.
   void Apply(const SamplingParams& params, std::span<const int32_t> prompt_token_ids,
-             std::span<const int32_t> output_token_ids, std::span<float> logits);
+             std::span<const int32_t> output_token_ids, bool must_stop, std::span<float> logits);
 
  private:
   void ApplyPenalties(const SamplingParams& params, std::span<const int32_t> prompt_token_ids,

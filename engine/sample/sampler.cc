@@ -29,7 +29,7 @@ Sampler::Support Sampler::Process(const SamplingRow& row, std::string& error) {
   }
   if (NeedsProcessors(row)) {
     ApplyBitmask(row.bitmask, row.logits);
-    processors_.Apply(params, row.prompt_token_ids, row.output_token_ids, row.logits);
+    processors_.Apply(params, row.prompt_token_ids, row.output_token_ids, row.must_stop, row.logits);
     if (!top_k_top_p_sampler_.Load(row.logits)) {
       error = "logit_bias or penalties make a logit NaN or infinite";
       return Support::kNone;

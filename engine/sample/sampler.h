@@ -25,6 +25,7 @@ struct SamplingRow {
   int32_t forced_token_id = -1;                    // at least 0: the new token, chosen without sampling
   // If not empty, only tokens t with bit t % 32 of word t / 32 are sampled. [(vocab_size + 31) / 32]
   std::span<const uint32_t> bitmask = {};
+  bool must_stop = false;  // `bitmask` has only tokens that end the output, so min_tokens does not apply
 };
 
 class Sampler {

@@ -10,7 +10,10 @@ bool CheckStop(Request& request, int64_t max_num_tokens) {
     request.status = status;
     return true;
   };
-  if (request.num_output_tokens() < params.min_tokens) {
+  // A grammar allows a stop token only where the text is complete, and the sampler draws it before min_tokens only
+  // where nothing else may follow.
+  const bool has_grammar = request.core()->grammar != nullptr;
+  if (request.num_output_tokens() < params.min_tokens && !has_grammar) {
     // A request of max_num_tokens tokens could never be scheduled again.
     return request.num_tokens() >= max_num_tokens && finish(RequestStatus::kFinishedLengthCapped);
   }

@@ -7,23 +7,30 @@
 #include <vector>
 
 #include "engine/config/errors.h"
-#include "engine/structured_output/json_schema/schema_compiler.h"
+#include "engine/structured_output/compile_grammar.h"
 #include "tokenizer/token_bytes.h"
 #include "tokenizer/tokenizer.h"
 
 namespace vllm {
 
-void CheckStructuredOutputs(const StructuredOutputsParams& params) { CompileJsonSchema(params.text); }
+GrammarVocabulary GrammarCompiler::Vocabulary() const {
+  GrammarVocabulary vocabulary;
+  vocabulary.find = [this](std::string_view text) { return tokenizer_->TokenToId(text); };
+  vocabulary.bytes = [this](int32_t id) -> std::optional<std::string> {
+    if (id < 0 || id >= vocab_size_) return std::nullopt;
+    return std::string(trie_->BytesOf(id));
+  };
+  return vocabulary;
+}
 
 std::shared_ptr<const CompiledGrammar> GrammarCompiler::Compile(const StructuredOutputsParams& params) {
   const auto it =
-      std::find_if(grammars_.begin(), grammars_.end(), [&](const auto& entry) { return entry.first == params.text; });
+      std::find_if(grammars_.begin(), grammars_.end(), [&](const auto& entry) { return entry.first == params; });
   if (it != grammars_.end()) {
     grammars_.splice(grammars_.begin(), grammars_, it);
     return it->second;
   }
   if (tokenizer_ == nullptr) throw RequestError("structured_outputs: needs a tokenizer (none is loaded)");
-  Grammar grammar = CompileJsonSchema(params.text);
   if (trie_ == nullptr) {
     std::optional<std::vector<std::string>> bytes = tokenizer::TokenBytes(*tokenizer_);
     if (!bytes) {
@@ -33,6 +40,7 @@ std::shared_ptr<const CompiledGrammar> GrammarCompiler::Compile(const Structured
     }
     trie_ = std::make_shared<const VocabTrie>(std::move(*bytes), vocab_size_);
   }
+  Grammar grammar = CompileGrammar(params, Vocabulary());
   std::shared_ptr<const CompiledGrammar> compiled;
   try {
     compiled = std::make_shared<const CompiledGrammar>(std::move(grammar), trie_);
@@ -40,7 +48,7 @@ std::shared_ptr<const CompiledGrammar> GrammarCompiler::Compile(const Structured
     throw RequestError(std::string("structured_outputs: ") + error.what());
   }
   if (grammars_.size() == kMaxGrammars) grammars_.pop_back();
-  grammars_.emplace_front(params.text, compiled);
+  grammars_.emplace_front(params, compiled);
   return compiled;
 }
 

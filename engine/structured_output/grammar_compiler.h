@@ -1,4 +1,4 @@
-// GrammarCompiler: makes the grammars that requests ask for, for one model's vocabulary. Equal schemas are compiled
+// GrammarCompiler: makes the grammars that requests ask for, for one model's vocabulary. Equal constraints are compiled
 // once while they are among the last kMaxGrammars. Owned by the InputProcessor; front-end thread only.
 #pragma once
 
@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "engine/request/sampling_params.h"
+#include "engine/structured_output/dialects/grammar_vocabulary.h"
 #include "engine/structured_output/grammar_matcher.h"
 
 namespace vllm::tokenizer {
@@ -17,9 +17,6 @@ class Tokenizer;
 }
 
 namespace vllm {
-
-// Compiles the constraint for no vocabulary, to find mistakes in it. Throws RequestError.
-void CheckStructuredOutputs(const StructuredOutputsParams& params);
 
 class GrammarCompiler {
  public:
@@ -29,15 +26,18 @@ class GrammarCompiler {
   GrammarCompiler(const tokenizer::Tokenizer* tokenizer, int64_t vocab_size)
       : tokenizer_(tokenizer), vocab_size_(vocab_size) {}
 
-  // Throws RequestError if the schema is rejected (see CompileJsonSchema), if the start of its texts exceeds a limit of
-  // GrammarAutomaton, if there is no tokenizer, or if its tokens do not stand for bytes.
+  // Throws RequestError if the constraint is rejected (see CompileGrammar), if there is no tokenizer, or if its tokens
+  // do not stand for bytes.
   std::shared_ptr<const CompiledGrammar> Compile(const StructuredOutputsParams& params);
 
  private:
+  // REQUIRES: trie_ is not null.
+  GrammarVocabulary Vocabulary() const;
+
   const tokenizer::Tokenizer* tokenizer_;
   int64_t vocab_size_;
-  std::shared_ptr<const VocabTrie> trie_;                                               // null: not needed yet
-  std::list<std::pair<std::string, std::shared_ptr<const CompiledGrammar>>> grammars_;  // by schema, last used first
+  std::shared_ptr<const VocabTrie> trie_;  // null: not needed yet
+  std::list<std::pair<StructuredOutputsParams, std::shared_ptr<const CompiledGrammar>>> grammars_;  // last used first
 };
 
 }  // namespace vllm

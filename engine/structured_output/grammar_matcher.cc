@@ -23,13 +23,14 @@ bool GrammarMatcher::AcceptToken(int32_t token_id) {
   return !is_terminated_ && !bytes.empty() && grammar_->automaton.Advance(position_, bytes);
 }
 
-void GrammarMatcher::FillBitmask(TokenBitmask& bitmask) {
+bool GrammarMatcher::FillBitmask(TokenBitmask& bitmask) {
   const auto num_words = static_cast<size_t>((grammar_->automaton.trie().vocab_size() + 31) / 32);
   if (is_terminated_) {
     bitmask.assign(num_words, 0);
   } else {
     bitmask = *grammar_->automaton.AllowedTokens(position_);
   }
+  const bool may_continue = std::any_of(bitmask.begin(), bitmask.end(), [](uint32_t word) { return word != 0; });
   const bool may_end = MayEnd();
   for (const int32_t id : stop_token_ids_) {
     const auto word = static_cast<size_t>(id) / 32;
@@ -37,6 +38,7 @@ void GrammarMatcher::FillBitmask(TokenBitmask& bitmask) {
     const uint32_t bit = 1u << (id % 32);
     bitmask[word] = may_end ? bitmask[word] | bit : bitmask[word] & ~bit;
   }
+  return may_continue;
 }
 
 }  // namespace vllm

@@ -27,8 +27,9 @@ class GrammarMatcher {
   // GrammarAutomaton::Advance.
   bool AcceptToken(int32_t token_id);
   // Sets bit t % 32 of word t / 32 of `bitmask` if token t may come next, and clears the others. After a stop token,
-  // only stop tokens may come. Throws like GrammarAutomaton::Advance.
-  void FillBitmask(TokenBitmask& bitmask);
+  // only stop tokens may come. Returns whether the text may continue: whether another token may come. Throws like
+  // GrammarAutomaton::Advance.
+  bool FillBitmask(TokenBitmask& bitmask);
   // Returns true if the tokens so far are a complete text.
   bool MayEnd();
   bool is_terminated() const { return is_terminated_; }

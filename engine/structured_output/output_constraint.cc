@@ -40,11 +40,19 @@ bool OutputConstraint::Feed(int32_t token_id) {
 bool OutputConstraint::FillBitmask(TokenBitmask& bitmask) {
   if (!error_.empty()) throw std::runtime_error(error_);
   if (thinking_ && thinking_->is_thinking()) return false;
-  matcher_.FillBitmask(bitmask);
+  must_stop_ = !matcher_.FillBitmask(bitmask);
   const int32_t start = ThoughtStart();
   const auto word = static_cast<size_t>(start) / 32;
-  if (start >= 0 && word < bitmask.size()) bitmask[word] |= 1u << (start % 32);
+  if (start >= 0 && word < bitmask.size()) {
+    bitmask[word] |= 1u << (start % 32);
+    must_stop_ = false;
+  }
   return true;
+}
+
+bool OutputConstraint::IsComplete() {
+  if (!error_.empty()) throw std::runtime_error(error_);
+  return !(thinking_ && thinking_->is_thinking()) && matcher_.MayEnd();
 }
 
 }  // namespace vllm

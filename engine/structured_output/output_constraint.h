@@ -24,6 +24,10 @@ class OutputConstraint {
   // Sets bit t % 32 of word t / 32 of `bitmask` if token t may come next, and clears the others. Returns false and
   // leaves `bitmask` alone if any token may come. Throws std::runtime_error if the text exceeds a limit.
   bool FillBitmask(TokenBitmask& bitmask);
+  // Returns true if the last FillBitmask allowed only stop tokens.
+  bool MustStop() const { return must_stop_; }
+  // Returns true if the answer is complete: the output may end here. Throws std::runtime_error like FillBitmask.
+  bool IsComplete();
 
  private:
   // The token that may start a thought here, or -1.
@@ -33,6 +37,7 @@ class OutputConstraint {
   int32_t start_id_ = -1;
   std::optional<ThinkingTracker> thinking_;
   std::string error_;  // of the matcher; empty: none
+  bool must_stop_ = false;
 };
 
 }  // namespace vllm

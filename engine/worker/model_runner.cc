@@ -164,6 +164,7 @@ void ModelRunner::SampleRow(size_t index, int thread, float* logits_row) {
     if (TokenBitmask& bitmask = bitmasks_[static_cast<size_t>(thread)];
         state.constraint != nullptr && sampling.forced_token_id < 0 && state.constraint->FillBitmask(bitmask)) {
       sampling.bitmask = bitmask;
+      sampling.must_stop = state.constraint->MustStop();
     }
     result.has_logprobs = params.logprobs.has_value();
     result.token_id = sampler.Sample(sampling, result.has_logprobs ? &result.logprobs : nullptr, result.error);

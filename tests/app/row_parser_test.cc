@@ -259,9 +259,42 @@ TEST_F(RowParserTest, APresetMakesThePromptsOfAllTextsButNotOfMessagesTokenIdsAn
 TEST_F(RowParserTest, ContentPartsToolsAndTemplateVariablesReachTheTemplate) {
   EXPECT_EQ(
       TextOf(Parse(R"({"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}],
-                            "tools":[{},{}],"chat_template_kwargs":{"extra":"E"},"add_generation_prompt":false})")),
+                            "tools":[{"name":"f"},{"name":"g"}],"chat_template_kwargs":{"extra":"E"},"add_generation_prompt":false})")),
       "user=a\nb;T2E");
   EXPECT_NE(ErrorOf(R"({"messages":[{"role":"user","content":[{"type":"image_url"}]}]})"), "");
+}
+
+TEST_F(RowParserTest, ToolsAndTheirChoiceAreRead) {
+  const auto row_with = [](const std::string& fields) {
+    return R"({"messages":[{"role":"user","content":"a"}],)" + fields + "}";
+  };
+  const std::string tools = R"("tools":[{"type":"function","function":{"name":"f"}}])";
+  const ToolRequest plain = Parse(row_with(tools)).tools;
+  ASSERT_NE(plain.tools, nullptr);
+  EXPECT_NE(plain.tools->Find("f"), nullptr);
+  EXPECT_TRUE(plain.may_call());
+  EXPECT_TRUE(plain.parallel_calls);
+  EXPECT_FALSE(Parse(row_with(tools + R"(,"tool_choice":"none")")).tools.may_call());
+  EXPECT_EQ(Parse(row_with(tools + R"(,"tool_choice":"required")")).tools.choice, ToolChoice::kRequired);
+  const ToolRequest named =
+      Parse(
+          row_with(tools + R"(,"tool_choice":{"type":"function","function":{"name":"f"}},"parallel_tool_calls":false)"))
+          .tools;
+  EXPECT_EQ(named.choice, ToolChoice::kNamed);
+  EXPECT_EQ(named.named_tool, "f");
+  EXPECT_FALSE(named.parallel_calls);
+  EXPECT_FALSE(Parse(row_with(R"("tools":[],"tool_choice":"auto")")).tools.may_call());
+
+  EXPECT_EQ(ErrorOf(row_with(R"("tools":[{"name":"f"},{"name":"f"}])")),
+            "invalid_row: tools[1] (f): another tool has this name");
+  EXPECT_EQ(ErrorOf(row_with(R"("tool_choice":"required")")), "invalid_row: tool_choice: the request has no tools");
+  EXPECT_EQ(ErrorOf(row_with(tools + R"(,"tool_choice":{"type":"function","function":{"name":"g"}})")),
+            "invalid_row: tool_choice: no tool has this name (g)");
+  EXPECT_EQ(
+      ErrorOf(row_with(tools + R"(,"tool_choice":"any")")),
+      "invalid_row: tool_choice: must be none, auto, required or {\"type\":\"function\",\"function\":{\"name\":NAME}}");
+  EXPECT_EQ(ErrorOf(row_with(tools + R"(,"parallel_tool_calls":1)")),
+            "invalid_row: parallel_tool_calls: must be true or false");
 }
 
 TEST_F(RowParserTest, MessagesWithoutATemplateAreRejected) {

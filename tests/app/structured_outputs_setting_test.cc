@@ -24,7 +24,7 @@ std::string ErrorOf(const Settings& settings) {
   return MessageOf<ConfigError>([&] { ReadStructuredOutputs(settings); });
 }
 
-TEST(SchemaSettingTest, FieldsBecomeAnObjectWithTheseMembers) {
+TEST(StructuredOutputsSettingTest, FieldsBecomeAnObjectWithTheseMembers) {
   EXPECT_EQ(SchemaOfFields("name, age int,, tags str[] : a list "),
             R"({"type":"object","properties":{"name":{"type":"string"},"age":{"type":"integer"},)"
             R"("tags":{"type":"array","items":{"type":"string"},"description":"a list"}},)"
@@ -34,7 +34,7 @@ TEST(SchemaSettingTest, FieldsBecomeAnObjectWithTheseMembers) {
             R"("required":["a","b"],"additionalProperties":false})");
 }
 
-TEST(SchemaSettingTest, DamagedFieldsAreNamed) {
+TEST(StructuredOutputsSettingTest, DamagedFieldsAreNamed) {
   const auto error_of = [](const char* fields) { return MessageOf<ConfigError>([&] { SchemaOfFields(fields); }); };
   EXPECT_EQ(error_of("a text"), "--schema: a: unknown type text");
   EXPECT_EQ(error_of("a, a int"), "--schema: two fields have the same name (a)");
@@ -42,7 +42,7 @@ TEST(SchemaSettingTest, DamagedFieldsAreNamed) {
   EXPECT_EQ(error_of(" , "), "--schema: names no field");
 }
 
-TEST(SchemaSettingTest, AJsonSchemaIsTextOrAFile) {
+TEST(StructuredOutputsSettingTest, AJsonSchemaIsTextOrAFile) {
   const TempDirectory temp;
   const std::string path = temp.Write("schema.json", R"({"type":"null"})");
   EXPECT_EQ(SchemaOf(Flags({{"json-schema", path}})), R"({"type":"null"})");
@@ -53,7 +53,7 @@ TEST(SchemaSettingTest, AJsonSchemaIsTextOrAFile) {
   EXPECT_EQ(SchemaOf(Flags({{"json-schema", "off"}})), "none");
 }
 
-TEST(SchemaSettingTest, TheSourceOfHigherPrecedenceCounts) {
+TEST(StructuredOutputsSettingTest, TheSourceOfHigherPrecedenceCounts) {
   EXPECT_EQ(ErrorOf(Flags({{"schema", "a"}, {"json-schema", "{}"}})),
             "--schema and --json-schema: set only one of them");
   Settings settings = Flags({{"schema", "a"}}, SettingSource::kPreset);
@@ -63,9 +63,36 @@ TEST(SchemaSettingTest, TheSourceOfHigherPrecedenceCounts) {
   EXPECT_EQ(SchemaOf(settings), "none");
 }
 
-TEST(SchemaSettingTest, ErrorsOfTheSchemaAreFoundBeforeTheModelIsLoaded) {
-  EXPECT_EQ(ErrorOf(Flags({{"json-schema", R"({"items":{"pattern":"x"}})"}})),
-            "--json-schema: JSON schema: #/items/pattern: this keyword is not supported");
+TEST(StructuredOutputsSettingTest, ErrorsOfTheSchemaAreFoundBeforeTheModelIsLoaded) {
+  EXPECT_EQ(ErrorOf(Flags({{"json-schema", R"({"items":{"pattern":"("}})"}})),
+            "--json-schema: JSON schema: #/items/pattern: missing ) at character 2");
+  EXPECT_EQ(ErrorOf(Flags({{"regex", "a{2"}})), "");
+  EXPECT_EQ(ErrorOf(Flags({{"regex", "[a"}})), "--regex: regex: missing ] at character 3");
+}
+
+TEST(StructuredOutputsSettingTest, EachKindHasAFlag) {
+  using Kind = StructuredOutputsParams::Kind;
+  const TempDirectory temp;
+  const std::string grammar = temp.Write("list.gbnf", "root ::= \"a\"");
+  EXPECT_TRUE(ReadStructuredOutputs(Flags({{"regex", "a+"}})) == (StructuredOutputsParams{"a+", Kind::kRegex}));
+  EXPECT_TRUE(ReadStructuredOutputs(Flags({{"grammar", grammar}})) ==
+              (StructuredOutputsParams{"root ::= \"a\"", Kind::kGrammar}));
+  EXPECT_TRUE(ReadStructuredOutputs(Flags({{"json-object", "true"}})) == StructuredOutputsParams{kAnyJsonObject});
+  EXPECT_EQ(SchemaOf(Flags({{"schema-multi", "a"}})),
+            R"({"type":"object","properties":{"items":{"type":"array","items":{"type":"object","properties":)"
+            R"({"a":{"type":"string"}},"required":["a"],"additionalProperties":false}}},"required":["items"],)"
+            R"("additionalProperties":false})");
+  const StructuredOutputsParams flexible =
+      ReadStructuredOutputs(Flags({{"schema", "a"}, {"any-order", "true"}, {"json-whitespace", "flexible"}})).value();
+  EXPECT_TRUE(flexible.any_order && flexible.flexible_whitespace);
+}
+
+// In a chat, the last constraint that was set counts.
+TEST(StructuredOutputsSettingTest, SettingOneSwitchesOffTheOthersOfTheSameSource) {
+  Settings settings = Flags({{"schema", "a"}, {"json-object", "true"}, {"choice", "x"}}, SettingSource::kChat);
+  settings.Set(*FindFlag("regex"), {"b"}, SettingSource::kChat, "/set regex");
+  SwitchOffOthers("regex", SettingSource::kChat, settings);
+  EXPECT_EQ(SchemaOf(settings), "b");
 }
 
 }  // namespace

@@ -249,6 +249,35 @@ TEST_F(ChatStoreTest, ForeignAndNewerFilesAreRejectedUnchanged) {
   EXPECT_TRUE(FileText(path()) == newer);
 }
 
+TEST_F(ChatStoreTest, CallsAndResultsOfToolsAreStored) {
+  ChatStore store = Open();
+  const int64_t chat = store.CreateChat();
+  StoredMessage answer = Message(ChatRole::kAssistant, 0, "", {7});
+  answer.id = store.AddMessage(chat, answer);
+  answer.tool_calls = R"([{"id":"a","type":"function","function":{"name":"f","arguments":{}}}])";
+  store.UpdateMessage(chat, answer);
+  StoredMessage result = Message(ChatRole::kTool, answer.id, "5", {});
+  result.tool_call_id = "a";
+  result.tool_name = "f";
+  result.id = store.AddMessage(chat, result);
+  result.ids_begin = 1;
+  result.token_ids = {8};
+  result.context_first = answer.id;
+  result.template_variables = "{}";
+  store.UpdateMessage(chat, result);
+  const std::optional<StoredChat> loaded = store.Load(chat);
+  ASSERT_EQ(loaded->messages.size(), 2u);
+  EXPECT_EQ(loaded->messages[0].tool_calls, answer.tool_calls);
+  const StoredMessage& stored = loaded->messages[1];
+  EXPECT_EQ(stored.role, ChatRole::kTool);
+  EXPECT_EQ(stored.tool_call_id, "a");
+  EXPECT_EQ(stored.tool_name, "f");
+  EXPECT_EQ(stored.ids_begin, 1);
+  EXPECT_EQ(stored.token_ids, (std::vector<int32_t>{8}));
+  EXPECT_EQ(stored.context_first, answer.id);
+  EXPECT_EQ(stored.template_variables, "{}");
+}
+
 TEST_F(ChatStoreTest, ThoughtsAreStored) {
   ChatStore store = Open();
   const int64_t chat = store.CreateChat();

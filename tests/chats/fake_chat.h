@@ -40,7 +40,10 @@ class FakeChat {
   }
   BuiltPrompt Build(const std::string& question, int64_t max_tokens = 1000,
                     ContextShift shift = ContextShift::kHalf) const {
-    return builder_.Build(tree_.PathTo(tree_.current_id()), tree_.TokenIdsUpTo(tree_.current_id()), question,
+    StoredMessage message;
+    message.text = question;
+    const StoredMessage* next = &message;
+    return builder_.Build(tree_.PathTo(tree_.current_id()), tree_.TokenIdsUpTo(tree_.current_id()), {&next, 1},
                           max_tokens, shift);
   }
   // Asks and returns the prompt. Expects that the tree then contains exactly the prompt's ids.

@@ -36,9 +36,10 @@ TEST_F(SchemaProgramTest, RunPrintsAnObjectWithTheFields) {
 }
 
 TEST_F(SchemaProgramTest, ARejectedSchemaIsAUsageErrorThatNamesTheKeyword) {
-  const ProgramResult result = Run({"run", "-m", model_, "--json-schema", R"({"not":{}})", "x"});
+  const ProgramResult result = Run({"run", "-m", model_, "--json-schema", R"({"not":{"uniqueItems":true}})", "x"});
   EXPECT_EQ(result.status, 2);
-  EXPECT_EQ(result.err, "vllmcli: --json-schema: JSON schema: #/not: this keyword is not supported\n");
+  EXPECT_EQ(result.err,
+            "vllmcli: --json-schema: JSON schema: #/not: needs what is not supported: the opposite of uniqueItems\n");
 }
 
 TEST_F(SchemaProgramTest, RowsOfABatchMayHaveTheirOwnSchemas) {
@@ -60,7 +61,43 @@ TEST_F(SchemaProgramTest, RowsOfABatchMayHaveTheirOwnSchemas) {
   EXPECT_EQ(records[0]["outputs"][0]["text"], "null");
   EXPECT_EQ(records[1]["outputs"][0]["text"], "[1]");
   EXPECT_EQ(records[2]["response"]["body"]["choices"][0]["message"]["content"], "\"c\"");
-  EXPECT_EQ(records[3]["error"]["message"], "JSON schema: #/not: this keyword is not supported");
+  EXPECT_EQ(records[3]["error"]["message"], "JSON schema: #: allows no value");
+}
+
+TEST_F(SchemaProgramTest, RunAnswersWithATextOfEachKindOfConstraint) {
+  const std::string grammar = temp_.Write("list.gbnf", "root ::= \"(\" root? \")\"");
+  const auto answer = [&](const Flags& constraint) {
+    Flags flags = {"run", "-m", model_, "--seed", "1", "-n", "200", "Answer."};
+    flags.insert(flags.end(), constraint.begin(), constraint.end());
+    const ProgramResult result = Run(flags);
+    EXPECT_EQ(result.status, 0) << result.err;
+    return result.out.substr(0, result.out.size() - 1);
+  };
+  EXPECT_EQ(answer({"--regex", "x{3}"}), "xxx");
+  EXPECT_EQ(answer({"--choice", "yes"}), "yes");
+  EXPECT_EQ(answer({"--json-schema", "{\"const\":[1]}", "--json-whitespace", "compact"}), "[1]");
+  const std::string brackets = answer({"--grammar", grammar});
+  const size_t depth = brackets.find(')');
+  EXPECT_EQ(brackets, std::string(depth, '(') + std::string(depth, ')'));
+}
+
+TEST_F(SchemaProgramTest, AnAnswerThatIsCutIsMarked) {
+  const Flags flags = {"run", "-m", model_, "--regex", "a{90}", "-n", "3", "x"};
+  const ProgramResult text = Run(flags);
+  EXPECT_EQ(text.status, 0);
+  EXPECT_NE(text.err.find("the answer ended before it was complete; --max-tokens sets its length"), std::string::npos)
+      << text.err;
+  Flags json = flags;
+  json.push_back("--json");
+  EXPECT_EQ(Json::parse(Run(json).out)["outputs"][0]["valid"], false);
+}
+
+TEST_F(SchemaProgramTest, TheCommandSchemaConstrainsAChat) {
+  const std::string path = temp_.Write("one.json", R"({"const":"one"})");
+  const ProgramResult chat =
+      Run({"chat", "-m", model_, "--no-save"}, "/schema " + path + "\ngo\n/schema ok bool\ngo\n");
+  EXPECT_NE(chat.out.find("\"one\""), std::string::npos) << chat.out << chat.err;
+  EXPECT_NE(chat.out.find("{\"ok\":"), std::string::npos) << chat.out << chat.err;
 }
 
 TEST_F(SchemaProgramTest, AChatStoresTheSchemaOfAnAnswerAndContinuesWithIt) {

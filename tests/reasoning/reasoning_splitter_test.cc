@@ -185,6 +185,18 @@ TEST(ReasoningSplitterTest, HarmonyHeadersAreLeftOut) {
   ExpectSameInPieces(c);
 }
 
+TEST(ReasoningSplitterTest, HarmonyHeadersAreKeptForTheParserOfToolCalls) {
+  const auto format = Format("gpt_oss", {{"<|channel|>"}, {"<|message|>"}, {"<|start|>"}, {"<|end|>"}});
+  const Ids output = Ids{259} + Bytes("analysis") + Ids{260} + Bytes("one") + Ids{262, 261} + Bytes("assistant") +
+                     Ids{259} + Bytes("commentary to=functions.f") + Ids{260} + Bytes("{}");
+  const std::string text = format->tokenizer->Decode(output, false);
+  const ReasoningParts parts = SplitReasoning(format, Bytes("q") + Ids{262, 261} + Bytes("assistant"), false, output,
+                                              text, /*keeps_markers=*/true);
+  EXPECT_EQ(parts.reasoning, "one");
+  EXPECT_EQ(parts.text,
+            "<|channel|>analysis<|message|><|end|><|start|>assistant<|channel|>commentary to=functions.f<|message|>{}");
+}
+
 TEST(ReasoningSplitterTest, ByteFallbackTokensBeforeAMarkerBelongToTheThought) {
   const auto tokenizer = testing_support::ThinkingTokenizer();
   const auto format = DetectReasoningFormat("", tokenizer);

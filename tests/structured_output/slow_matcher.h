@@ -33,6 +33,25 @@ class SlowMatcher {
     Close();
   }
 
+  // Reads a special token. Returns false if no text of the grammar continues with it.
+  bool StepToken(int32_t id) {
+    terminals_.clear();
+    rows_.emplace_back();
+    const size_t last = rows_.size() - 1;
+    std::vector<SymbolEdge> edges;
+    for (const auto& [rule, state, origin] : rows_[last - 1]) {
+      edges.clear();
+      grammar_.symbol(rule).rule->AppendEdges(state, edges);
+      for (const SymbolEdge& edge : edges) {
+        for (const TokenRange& range : grammar_.symbol(edge.symbol).tokens) {
+          if (range.first <= id && id <= range.last) rows_[last].insert({rule, edge.to, origin});
+        }
+      }
+    }
+    Close();
+    return !rows_[last].empty();
+  }
+
   // Reads a byte. Returns false if no text of the grammar continues with it.
   bool Step(uint8_t byte) {
     std::set<Active> next;
@@ -45,7 +64,7 @@ class SlowMatcher {
     }
     terminals_ = std::move(next);
     Close();
-    return !terminals_.empty() || MayEnd();
+    return !terminals_.empty() || !rows_.back().empty();
   }
 
   bool MayEnd() {

@@ -100,7 +100,20 @@ void WriteSafetensors(const std::string& path, const std::vector<Tensor>& tensor
 
 }  // namespace
 
-std::string WriteScriptedModel(const std::string& directory, const std::string& answer, size_t token_size) {
+namespace {
+
+constexpr char kToolTemplate[] =
+    "{% if tools %}<|system|>Call tools like this: <tool_call>{\"name\": NAME, \"arguments\": {}}</tool_call>. "
+    "{{ tools | tojson }}</s>{% endif %}"
+    "{% for m in messages %}{% if m.role == 'assistant' %}{{ m.content }}"
+    "{% for c in m.tool_calls %}<tool_call>{\"name\": \"{{ c.function.name }}\", \"arguments\": "
+    "{{ c.function.arguments | tojson }}}</tool_call>{% endfor %}</s>"
+    "{% elif m.role == 'tool' %}<|user|>{{ m.content }}<|answer_to_tool|>"
+    "{% elif m.role == 'system' %}<|system|>{{ m.content }}</s>"
+    "{% else %}<|user|>{{ m.content }}<|answer|>{% endif %}{% endfor %}";
+
+std::string WriteModel(const std::string& directory, const std::string& answer, size_t token_size,
+                       const std::string& answer_to_tool) {
   std::filesystem::create_directories(directory);
 
   std::map<std::string, int> vocab;
@@ -135,6 +148,16 @@ std::string WriteScriptedModel(const std::string& directory, const std::string& 
     previous = id;
   }
   next[previous] = eos;
+  if (!answer_to_tool.empty()) {
+    previous = add("<|answer_to_tool|>", true);
+    for (const std::string& token : Split(answer_to_tool, token_size)) {
+      if (vocab.contains(token)) throw std::logic_error("a token occurs in both answers");
+      const int id = add(token, false);
+      next[previous] = id;
+      previous = id;
+    }
+    next[previous] = eos;
+  }
 
   const int vocab_size = static_cast<int>(vocab.size());
   const int hidden = (static_cast<int>(next.size()) + 1 + 63) / 64 * 64;
@@ -205,11 +228,25 @@ std::string WriteScriptedModel(const std::string& directory, const std::string& 
       {"clean_up_tokenization_spaces", false},
       {"model_max_length", kContext},
       {"chat_template",
-       std::string("{% for m in messages %}{% if m.role == 'assistant' %}{{ m.content }}</s>"
-                   "{% elif m.role == 'system' %}<|system|>{{ m.content }}</s>{% else %}<|user|>{{ m.content }}") +
-           kStart + "{% endif %}{% endfor %}"}};
+       !answer_to_tool.empty()
+           ? std::string(kToolTemplate)
+           : std::string(
+                 "{% for m in messages %}{% if m.role == 'assistant' %}{{ m.content }}</s>"
+                 "{% elif m.role == 'system' %}<|system|>{{ m.content }}</s>{% else %}<|user|>{{ m.content }}") +
+                 kStart + "{% endif %}{% endfor %}"}};
   std::ofstream(directory + "/tokenizer_config.json") << tokenizer_config.dump();
   return directory;
+}
+
+}  // namespace
+
+std::string WriteScriptedModel(const std::string& directory, const std::string& answer, size_t token_size) {
+  return WriteModel(directory, answer, token_size, "");
+}
+
+std::string WriteScriptedToolModel(const std::string& directory, const std::string& answer,
+                                   const std::string& answer_to_tool) {
+  return WriteModel(directory, answer, 6, answer_to_tool);
 }
 
 }  // namespace vllm::testing_support

@@ -12,4 +12,9 @@ namespace vllm::testing_support {
 // token, so no such byte may occur twice. Throws std::logic_error if `answer` cannot be split into different tokens.
 std::string WriteScriptedModel(const std::string& directory, const std::string& answer, size_t token_size = 6);
 
+// The same, with a template that shows tools and their calls as Hermes does. After the result of a tool, the model
+// answers with `answer_to_tool`, which must have no token in common with `answer`.
+std::string WriteScriptedToolModel(const std::string& directory, const std::string& answer,
+                                   const std::string& answer_to_tool);
+
 }  // namespace vllm::testing_support

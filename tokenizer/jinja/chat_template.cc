@@ -69,6 +69,14 @@ class Context {
           dict->Set(jinja::MakeString(&budget_, name), jinja::MakeString(&budget_, message.reasoning_content));
         }
       }
+      const auto set = [&](const char* key, Value value) {
+        dict->Set(jinja::MakeString(&budget_, key), std::move(value));
+      };
+      if (!message.tool_calls_json.empty()) {
+        set("tool_calls", jinja::ParseJson(budget_, message.tool_calls_json, "tool_calls"));
+      }
+      if (!message.tool_call_id.empty()) set("tool_call_id", jinja::MakeString(&budget_, message.tool_call_id));
+      if (!message.name.empty()) set("name", jinja::MakeString(&budget_, message.name));
       list.push_back(jinja::MakeDict(&budget_, std::move(dict)));
     }
     Set("messages", jinja::MakeSequence(&budget_, Kind::kList, std::move(list)));

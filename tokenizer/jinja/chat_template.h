@@ -24,6 +24,9 @@ struct ChatMessage {
   std::string role;
   std::string content;
   std::string reasoning_content = {};  // of an assistant; templates decide which turns' thoughts they write
+  std::string tool_calls_json = {};    // of an assistant: a JSON array in OpenAI's format, or ""
+  std::string tool_call_id = {};       // of a tool's result: the call that it answers
+  std::string name = {};               // of a tool's result: the name of the tool
 };
 
 struct RenderOptions {

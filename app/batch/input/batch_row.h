@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/batch/tools/tool_request.h"
 #include "engine/frontend/llm_engine.h"
 #include "engine/request/sampling_params.h"
 
@@ -38,6 +39,7 @@ struct BatchRow {
   SamplingParams params;
   RequestOptions options;
   std::string model;                // the model that an OpenAI row names; empty: the loaded model
+  ToolRequest tools;                // of a chat
   bool is_chat = false;             // the chat template made the prompt
   nlohmann::ordered_json carried;   // the fields of the input that are repeated in the output, an object; null: none
   std::vector<std::string> fields;  // of the row of a table

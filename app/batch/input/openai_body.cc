@@ -8,22 +8,15 @@
 #include <nlohmann/json.hpp>
 
 #include "app/batch/input/sampling_fields.h"
-#include "app/batch/input/structured_outputs_fields.h"
 
 namespace vllm::app {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<std::string_view, 9> kIgnored = {"user",
-                                                      "metadata",
-                                                      "store",
-                                                      "service_tier",
-                                                      "stream_options",
-                                                      "parallel_tool_calls",
-                                                      "safety_identifier",
-                                                      "prompt_cache_key",
-                                                      "verbosity"};
+constexpr std::array<std::string_view, 8> kIgnored = {
+    "user",     "metadata", "store", "service_tier", "stream_options", "safety_identifier", "prompt_cache_key",
+    "verbosity"};
 
 void CheckSupported(const std::string& name, bool is_supported) {
   if (!is_supported) throw RowError("invalid_row", name + ": not supported");
@@ -68,10 +61,6 @@ bool SetOpenAiField(const std::string& name, const Json& value, const Json& body
   }
   if (name == "response_format") {
     if (auto format = ResponseFormatField(value)) row.params.structured_outputs = std::move(*format);
-    return true;
-  }
-  if (name == "tool_choice") {
-    CheckSupported(name, value.is_null() || value == "auto" || value == "none");
     return true;
   }
   if (name == "modalities") {

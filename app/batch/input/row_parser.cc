@@ -232,6 +232,7 @@ BatchRow RowParser::Parse(std::string_view record, RowId& id) const {
   BatchRow row;
   row.params = defaults_.params;
   row.is_chat = PromptsAreChats();
+  if (row.is_chat) row.tools.tools = defaults_.tools;
   if (!is_table()) {
     if (format_ == InputFormat::kTextFiles && record.find('\0') != std::string_view::npos) {
       throw RowError("invalid_row", "file: is not a text file");
@@ -299,7 +300,8 @@ BatchRow RowParser::ParseJson(std::string_view record, RowId& id) const {
       prompt_name = name;
     } else if (name == "add_special_tokens") {
       add_special_tokens = SwitchField(name, value);
-    } else if (IsChatField(name) || (name == id.id_key && !id.is_openai) || SetOption(name, value, row)) {
+    } else if (IsChatField(name) || IsToolField(name) || (name == id.id_key && !id.is_openai) ||
+               SetOption(name, value, row)) {
       continue;
     } else if (IsRecordField(name, false) && !id.is_openai) {
       continue;
@@ -319,6 +321,11 @@ BatchRow RowParser::ParseJson(std::string_view record, RowId& id) const {
   if (prompt_name == "messages") {
     row.prompt = TextPrompt{ChatPrompt(*body, defaults_.system, renderer_), false};
     row.is_chat = true;
+    try {
+      row.tools = ReadToolRequest(*body, defaults_.tools);
+    } catch (const RequestError& error) {
+      throw RowError("invalid_row", error.what());
+    }
   } else if (prompt_name == "prompt_token_ids" || prompt->is_array()) {
     row.prompt = PromptIds(prompt_name, *prompt);
   } else if (row.kind == RowKind::kOpenAiCompletion) {
@@ -327,6 +334,7 @@ BatchRow RowParser::ParseJson(std::string_view record, RowId& id) const {
     const std::string text = WithPreset(TextField("prompt", *prompt));
     row.is_chat = PromptsAreChats();
     if (row.is_chat) {
+      row.tools.tools = defaults_.tools;
       row.prompt = TextRowPrompt(text, defaults_.system);
     } else {
       row.prompt = TextPrompt{text, add_special_tokens};

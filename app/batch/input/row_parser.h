@@ -35,7 +35,8 @@ struct TableOptions {
 
 struct RowDefaults {
   SamplingParams params;
-  std::string system;  // empty: none
+  std::string system;                              // empty: none
+  std::shared_ptr<const ToolSet> tools = nullptr;  // of chats that name none, see ToolsOfVariables; null: none
   // If true, each prompt string, except in an OpenAI row, is the user message of a chat. If unset, text lines and table
   // rows are chats if the model has a chat template, and so are {"prompt"} rows with a preset.
   std::optional<bool> prompts_are_chats;

@@ -41,6 +41,7 @@ constexpr std::pair<std::string_view, ArgumentKind> kArgumentKinds[] = {
     {"/help", ArgumentKind::kCommand},
     {"/resume", ArgumentKind::kConversation},
     {"/file", ArgumentKind::kPath},
+    {"/schema", ArgumentKind::kPath},
     {"/export", ArgumentKind::kPath},
     {"/save-code", ArgumentKind::kNumberAndPath},
     {"/model", ArgumentKind::kModel},

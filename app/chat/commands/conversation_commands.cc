@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/chat/answer_calls.h"
 #include "app/chats/chat_export.h"
 #include "app/cli/xdg.h"
 #include "app/editor/path_completion.h"
@@ -15,6 +16,7 @@
 #include "app/pickers/chat_pickers.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/progress_line.h"
+#include "app/tools/tool_box.h"
 #include "engine/config/errors.h"
 
 namespace vllm::app {
@@ -40,8 +42,13 @@ void PrintMessage(const StoredMessage& message, const ChatDisplay& display) {
       if (!message.thinking.empty()) {
         PrintNote("[" + ThoughtSummary(std::chrono::milliseconds(message.thinking_ms), message.num_thinking_ids) + "]");
       }
-      PrintAnswer(message.text, display);
+      if (!message.text.empty() || message.tool_calls.empty()) PrintAnswer(message.text, display);
+      for (const ToolCall& call : CallsIn(message.tool_calls))
+        PrintNote("[" + CallText(call.name, call.arguments) + "]");
       if (message.finish_reason.empty() || message.finish_reason == "abort") PrintNote("[this answer was interrupted]");
+      break;
+    case ChatRole::kTool:
+      PrintNoteLines("[result of " + message.tool_name + "] " + message.text);
       break;
   }
 }

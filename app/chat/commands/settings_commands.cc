@@ -1,6 +1,7 @@
 #include "app/chat/commands/settings_commands.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 #include <vector>
 
@@ -70,6 +71,19 @@ SlashResult SetCommand(const std::string& arguments, ChatSession& session) {
   } else {
     session.Set(arguments.substr(0, gap), value);
   }
+  return {};
+}
+
+SlashResult SchemaCommand(const std::string& arguments, ChatSession& session) {
+  if (arguments.empty()) {
+    for (const char* name : {"schema", "json-schema"}) PrintSettings(session, name);
+    return {};
+  }
+  std::error_code ignored;
+  const bool is_schema =
+      arguments == "off" || arguments.starts_with('{') || std::filesystem::exists(arguments, ignored);
+  session.Set(is_schema ? "json-schema" : "schema", arguments);
+  PrintNote(arguments == "off" ? "[answers are free again]" : "[answers are JSON of this schema]");
   return {};
 }
 

@@ -11,6 +11,7 @@ namespace vllm::app {
 
 SlashResult SystemCommand(const std::string& arguments, ChatSession& session);
 SlashResult SetCommand(const std::string& arguments, ChatSession& session);
+SlashResult SchemaCommand(const std::string& arguments, ChatSession& session);
 SlashResult InfoCommand(const std::string& arguments, ChatSession& session);
 SlashResult StatsCommand(const std::string& arguments, ChatSession& session);
 

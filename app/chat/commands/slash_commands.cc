@@ -85,6 +85,7 @@ constexpr auto kHandlers = std::to_array<std::pair<std::string_view, Handler>>({
     {"/system", SystemCommand},
     {"/preset", PresetCommand},
     {"/set", SetCommand},
+    {"/schema", SchemaCommand},
     {"/think", ThinkCommand},
     {"/thinking", ThinkingCommand},
     {"/raw", RawCommand},

@@ -98,7 +98,7 @@ std::string SetTomlString(const std::string& text, std::string_view key, std::st
   if (!tokenizer::IsValidUtf8(value)) {
     throw ConfigError(Escape(name) + ": " + Escape(key) + ": not valid UTF-8 (" + Escape(value) + ")");
   }
-  const TomlDocument document = ReadToml(text, name);
+  const TomlDocument document = ReadToml(text, name, kMcpTable);
   std::string edited = text;
   if (const TomlEntry* entry = FindTopEntry(document, key)) {
     return edited.replace(entry->value_begin, entry->value_end - entry->value_begin, Quoted(value));
@@ -112,7 +112,7 @@ std::string SetTomlString(const std::string& text, std::string_view key, std::st
 }
 
 std::string RemoveTomlKey(const std::string& text, std::string_view key, const std::string& name) {
-  const TomlDocument document = ReadToml(text, name);
+  const TomlDocument document = ReadToml(text, name, kMcpTable);
   const TomlEntry* entry = FindTopEntry(document, key);
   if (entry == nullptr) return text;
   const size_t line_begin = LineBegin(text, entry->value_begin);

@@ -1,6 +1,7 @@
 #include "app/cli/toml/toml_reader.h"
 
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "app/cli/toml/toml_scalar.h"
@@ -13,6 +14,7 @@ namespace {
 
 constexpr size_t kMaxKeyBytes = 1000;
 constexpr size_t kMaxShownBytes = 60;
+constexpr size_t kMaxInlineKeys = 100;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 bool IsBare(char c) {
@@ -26,7 +28,8 @@ bool IsControl(char c) {
 
 class TomlTextReader {
  public:
-  TomlTextReader(std::string_view text, const std::string& name) : text_(text), name_(name) {}
+  TomlTextReader(std::string_view text, const std::string& name, std::string_view nested)
+      : text_(text), name_(name), nested_(nested) {}
 
   TomlDocument Read() {
     if (!tokenizer::IsValidUtf8(text_)) throw ConfigError(Escape(name_) + ": not valid UTF-8");
@@ -113,9 +116,9 @@ class TomlTextReader {
     return part;
   }
 
-  void NoteTable(const std::string& name, const TomlPosition& position, bool is_header) {
-    if (known_tables_.insert(name).second) {
-      document_.tables.push_back({name, position});
+  void NoteTable(const std::string& name, const std::string& subtable, const TomlPosition& position, bool is_header) {
+    if (known_tables_.emplace(name, subtable).second) {
+      document_.tables.push_back({name, subtable, position});
     } else if (is_header) {
       FailAt(position, "table " + Escape(name, kMaxShownBytes) + " is defined twice");
     }
@@ -127,26 +130,33 @@ class TomlTextReader {
     if (Peek(1) == '[') Fail("arrays of tables are not supported");
     ++pos_;
     table_ = ReadPart();
-    if (Peek() == '.') Fail("nested tables are not supported");
+    subtable_.clear();
+    if (Peek() == '.') {
+      if (nested_.empty() || table_ != nested_) Fail("nested tables are not supported");
+      ++pos_;
+      subtable_ = ReadPart();
+      if (Peek() == '.') Fail("nested tables are not supported");
+    }
     if (Peek() != ']') Fail("missing ] after the table name");
     ++pos_;
-    NoteTable(table_, position, true);
+    NoteTable(table_, subtable_, position, true);
   }
 
   void ReadEntry() {
     TomlEntry entry;
     entry.position = PositionOf(Here());
     entry.table = table_;
+    entry.subtable = subtable_;
     entry.key = ReadPart();
     if (Peek() == '.') {
       if (!table_.empty()) Fail("dotted keys in a table are not supported");
       ++pos_;
       entry.table = std::exchange(entry.key, ReadPart());
-      NoteTable(entry.table, entry.position, false);
+      NoteTable(entry.table, "", entry.position, false);
       if (Peek() == '.') Fail("the key has too many parts (limit 2)");
     }
     if (Peek() != '=') Fail("missing = after key " + Escape(entry.key, kMaxShownBytes));
-    if (!known_keys_.emplace(entry.table, entry.key).second) {
+    if (!known_keys_.emplace(entry.table, entry.subtable, entry.key).second) {
       FailAt(entry.position, "key " + Escape(entry.key, kMaxShownBytes) + " is defined twice");
     }
     ++pos_;
@@ -155,6 +165,9 @@ class TomlTextReader {
     if (Peek() == '[') {
       entry.is_array = true;
       ReadArray(entry.values);
+    } else if (Peek() == '{' && !entry.subtable.empty()) {
+      entry.is_inline_table = true;
+      ReadInlineTable(entry.values);
     } else {
       entry.values.push_back(ReadScalar());
     }
@@ -180,6 +193,32 @@ class TomlTextReader {
       if (Peek() == '[') Fail("nested arrays are not supported");
       values.push_back(ReadScalar());
       needs_comma = true;
+    }
+    ++pos_;
+  }
+
+  void ReadInlineTable(std::vector<std::string>& values) {
+    ++pos_;
+    SkipSpaces();
+    while (Peek() != '}') {
+      const Mark begin = Here();
+      std::string key = ReadPart();
+      for (size_t i = 0; i < values.size(); i += 2) {
+        if (values[i] == key) FailAt(begin, "key " + Escape(key, kMaxShownBytes) + " is defined twice");
+      }
+      if (values.size() >= 2 * kMaxInlineKeys) FailAt(begin, "too many keys (limit 100)");
+      if (Peek() != '=') Fail("missing = after key " + Escape(key, kMaxShownBytes));
+      ++pos_;
+      SkipSpaces();
+      if (Peek() == '[') Fail("an inline table can contain no array");
+      values.push_back(std::move(key));
+      values.push_back(ReadScalar());
+      SkipSpaces();
+      if (Peek() == '}') break;
+      if (Peek() != ',') Fail("missing , or } in an inline table");
+      ++pos_;
+      SkipSpaces();
+      if (Peek() == '}') Fail("missing key after a comma");
     }
     ++pos_;
   }
@@ -277,14 +316,18 @@ class TomlTextReader {
   size_t pos_ = 0;
   size_t line_begin_ = 0;
   int64_t line_ = 1;
+  std::string_view nested_;
   std::string table_;
-  std::set<std::string> known_tables_;
-  std::set<std::pair<std::string, std::string>> known_keys_;
+  std::string subtable_;
+  std::set<std::pair<std::string, std::string>> known_tables_;
+  std::set<std::tuple<std::string, std::string, std::string>> known_keys_;
   TomlDocument document_;
 };
 
 }  // namespace
 
-TomlDocument ReadToml(std::string_view text, const std::string& name) { return TomlTextReader(text, name).Read(); }
+TomlDocument ReadToml(std::string_view text, const std::string& name, std::string_view nested) {
+  return TomlTextReader(text, name, nested).Read();
+}
 
 }  // namespace vllm::app

@@ -7,6 +7,8 @@
 //   entry := key "=" value             the entries below a [table] belong to it
 //   key   := part | part "." part      two parts, a table and a key, are allowed only at the top
 //   part  := bare | "basic string" | 'literal string'
+// If the caller allows tables in one table, such as [mcp.NAME], an entry below them may also be an inline table of
+// scalars: env = {LANG = "C"}.
 // Example: `seed = 1` and `[batch]` with `stop = ["a", "b"]` are the entries {"", "seed", ["1"]} and
 // {"batch", "stop", ["a", "b"]}.
 #pragma once
@@ -27,10 +29,13 @@ struct TomlPosition {
 };
 
 struct TomlEntry {
-  std::string table;  // empty: at the top
+  std::string table;     // empty: at the top
+  std::string subtable;  // of [table.subtable]
   std::string key;
-  std::vector<std::string> values;  // numbers in decimal, booleans as true and false
+  // Numbers in decimal, booleans as true and false. Of an inline table: each key, followed by its value.
+  std::vector<std::string> values;
   bool is_array = false;
+  bool is_inline_table = false;
   TomlPosition position;   // where the key is
   size_t value_begin = 0;  // the value as written in the text, without a comment after it, in bytes
   size_t value_end = 0;
@@ -38,6 +43,7 @@ struct TomlEntry {
 
 struct TomlTable {
   std::string name;
+  std::string subtable;   // of [name.subtable]
   TomlPosition position;  // where it is first mentioned
 };
 
@@ -48,7 +54,11 @@ struct TomlDocument {
   size_t first_header = std::string::npos;
 };
 
-// Throws ConfigError: `<name>: not valid UTF-8` or `<name>:<line>:<column>: <why>`.
-TomlDocument ReadToml(std::string_view text, const std::string& name);
+// The table of the configuration file that has tables in it.
+inline constexpr std::string_view kMcpTable = "mcp";
+
+// Tables in the table `nested` are allowed; "": in none. Throws ConfigError: `<name>: not valid UTF-8` or
+// `<name>:<line>:<column>: <why>`.
+TomlDocument ReadToml(std::string_view text, const std::string& name, std::string_view nested = "");
 
 }  // namespace vllm::app

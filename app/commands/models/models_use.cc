@@ -46,7 +46,7 @@ void WarnOfOthers(const std::string& text, const std::string& path, const Settin
   if (settings.SourceOf(kKey) == SettingSource::kEnvironment) {
     PrintWarning("VLLMCLI_MODEL is set and overrides the configuration file");
   }
-  for (const TomlEntry& entry : ReadToml(text, path).entries) {
+  for (const TomlEntry& entry : ReadToml(text, path, kMcpTable).entries) {
     if (entry.key == kKey && !entry.table.empty()) {
       PrintWarning("the table [" + entry.table + "] of " + path + " sets another model for this command");
     }

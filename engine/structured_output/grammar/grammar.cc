@@ -84,6 +84,7 @@ SymbolId GrammarBuilder::AddChoice(std::span<const SymbolId> symbols) {
 }
 
 Grammar GrammarBuilder::Finish(SymbolId start) {
+  if (!grammar_.IsRule(start)) start = AddChoice(std::span(&start, 1));
   std::vector<Grammar::Symbol>& symbols = grammar_.symbols_;
   std::vector<bool> productive(symbols.size());
   for (size_t i = 0; i < symbols.size(); ++i) {

@@ -36,6 +36,7 @@ class Grammar {
     bool productive = false;  // has a text; other symbols do not occur on edges
   };
 
+  // A rule.
   SymbolId start() const { return start_; }
   size_t num_symbols() const { return symbols_.size(); }
   bool IsRule(SymbolId symbol) const { return symbols_[symbol].rule != nullptr; }

@@ -23,6 +23,7 @@ bool ObjectRule::Restrict(const std::vector<bool>& productive) {
   states_.resize(2);
   ids_.clear();
   Position start;
+  start.needs = parts_.needs;
   if (parts_.any_order) start.seen.assign((size + 7) / 8, '\0');
   return CanEnd(start);
 }
@@ -40,8 +41,25 @@ uint64_t ObjectRule::NumRequiredAfter(const Position& position) const {
   return num_required;
 }
 
+uint64_t ObjectRule::NeedsAfter(const Position& position, bool only_required) const {
+  uint64_t needs = 0;
+  for (size_t i = parts_.any_order ? 0 : position.next; i < parts_.members.size(); ++i) {
+    if (parts_.any_order && IsSeen(position, i)) continue;
+    if (is_possible_[i] && (parts_.members[i].is_required || !only_required)) needs |= parts_.members[i].needs;
+  }
+  for (size_t i = 0; i < parts_.others.size() && !only_required; ++i) {
+    if (is_other_possible_[i]) needs |= parts_.others[i].needs;
+  }
+  return needs;
+}
+
 bool ObjectRule::CanEnd(const Position& position) const {
-  if (position.count + NumRequiredAfter(position) > parts_.max_properties) return false;
+  uint64_t num_more = NumRequiredAfter(position);
+  if (position.needs != 0) {
+    if ((position.needs & ~NeedsAfter(position, /*only_required=*/false)) != 0) return false;
+    if ((position.needs & ~NeedsAfter(position, /*only_required=*/true)) != 0) ++num_more;
+  }
+  if (position.count + num_more > parts_.max_properties) return false;
   uint64_t num_possible = parts_.any_order ? possible_after_[0] - position.next : possible_after_[position.next];
   const bool has_others = std::ranges::find(is_other_possible_, true) != is_other_possible_.end();
   if (has_others && !position.has_others) ++num_possible;
@@ -49,12 +67,13 @@ bool ObjectRule::CanEnd(const Position& position) const {
 }
 
 bool ObjectRule::MayClose(const Position& position) const {
-  return position.count >= parts_.min_properties && NumRequiredAfter(position) == 0;
+  return position.needs == 0 && position.count >= parts_.min_properties && NumRequiredAfter(position) == 0;
 }
 
 uint32_t ObjectRule::StateOf(const Position& position, SymbolId value) {
   std::string key = std::to_string(position.next) + "," + std::to_string(position.count) + "," +
-                    (position.has_others ? "o" : "-") + (position.is_first ? "f" : "-") + std::to_string(value) + ",";
+                    (position.has_others ? "o" : "-") + (position.is_first ? "f" : "-") + std::to_string(value) + "," +
+                    std::to_string(position.needs) + ",";
   key += position.seen;
   const auto [it, inserted] = ids_.try_emplace(std::move(key), static_cast<uint32_t>(states_.size()));
   if (inserted) states_.push_back({position, value});
@@ -67,6 +86,7 @@ void ObjectRule::AppendMembers(const Position& position, std::vector<SymbolEdge>
   const auto add = [&](const Member& member, Position after) {
     after.count = std::min(after.count, bound);
     after.is_first = false;
+    after.needs &= ~member.needs;
     if (!CanEnd(after)) return;
     edges.push_back({position.is_first ? member.first_key : member.next_key, StateOf(after, member.value)});
   };
@@ -105,6 +125,7 @@ void ObjectRule::AppendEdges(uint32_t state, std::vector<SymbolEdge>& edges) {
   if (state == kEnd) return;
   if (state == 0) {
     Position start;
+    start.needs = parts_.needs;
     if (parts_.any_order) start.seen.assign((parts_.members.size() + 7) / 8, '\0');
     if (MayClose(start)) edges.push_back({parts_.empty, kEnd});
     AppendMembers(start, edges);

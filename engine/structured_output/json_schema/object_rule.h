@@ -22,6 +22,7 @@ class ObjectRule : public RuleAutomaton {
     SymbolId next_key;   // the terminal of the key after a comma
     SymbolId value;
     bool is_required = false;
+    uint64_t needs = 0;  // bit i: the key is in set i of the keys of which one is needed
   };
   struct Parts {
     SymbolId empty;               // {}
@@ -30,10 +31,11 @@ class ObjectRule : public RuleAutomaton {
     std::vector<Member> others;   // other keys
     uint64_t min_properties = 0;
     uint64_t max_properties = UINT64_MAX;
+    uint64_t needs = 0;  // a bit per set of keys of which one is needed
     bool any_order = false;
   };
 
-  // REQUIRES: if there are others, min_properties is at most 1 or the number of required members: further keys might be
+  // REQUIRES: there is at most one need if max_properties is bounded; if there are others, min_properties is at most 1 or the number of required members: further keys might be
   // equal.
   explicit ObjectRule(Parts parts);
 
@@ -49,11 +51,14 @@ class ObjectRule : public RuleAutomaton {
     uint64_t count = 0;       // members that are known to differ, up to the larger bound
     bool has_others = false;  // a key that is not declared was written
     bool is_first = true;     // no member was written
+    uint64_t needs = 0;       // that are not met
     std::string seen;         // any order: bit i % 8 of byte i / 8: property i was written
   };
   uint32_t StateOf(const Position& position, SymbolId value);
   void AppendMembers(const Position& position, std::vector<SymbolEdge>& edges);
   bool IsSeen(const Position& position, size_t index) const;
+  // Returns the needs that members after this position can meet, or those that required ones meet.
+  uint64_t NeedsAfter(const Position& position, bool only_required) const;
   // Whether the object can be completed from here.
   bool CanEnd(const Position& position) const;
   bool MayClose(const Position& position) const;

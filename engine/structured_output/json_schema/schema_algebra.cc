@@ -35,11 +35,24 @@ ValueSetId SchemaAlgebra::SchemaId(const SchemaJson& schema, const std::string& 
   if (schema.is_boolean()) return schema.get<bool>() ? kAny : kNone;
   if (!schema.is_object()) FailSchema(pointer, "must be an object or a boolean");
   if (schema.empty()) return kAny;
-  const auto [it, inserted] = schema_ids_.try_emplace(&schema, 0);
+  const size_t scope = ScopeInside(schema);
+  const auto [it, inserted] = schema_ids_.try_emplace({&schema, scope}, 0);
   if (inserted) {
     it->second = Add(Kind::kSchema, {});
     nodes_[it->second].place = {&schema, pointer};
+    nodes_[it->second].scope = scope;
   }
+  return it->second;
+}
+
+size_t SchemaAlgebra::ScopeInside(const SchemaJson& schema) {
+  const std::string* base = document_.DynamicBaseOf(schema);
+  // Only the first resource that has an anchor matters.
+  if (base == nullptr || std::ranges::find(scopes_[scope_], *base) != scopes_[scope_].end()) return scope_;
+  std::vector<std::string> inside = scopes_[scope_];
+  inside.push_back(*base);
+  const auto [it, inserted] = scope_ids_.try_emplace(inside, scopes_.size());
+  if (inserted) scopes_.push_back(std::move(inside));
   return it->second;
 }
 
@@ -68,6 +81,17 @@ ValueSetId SchemaAlgebra::Intersection(std::vector<ValueSetId> ids) {
   return it->second;
 }
 
+ValueSetId SchemaAlgebra::Union(std::vector<ValueSetId> ids) {
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  std::erase(ids, kNone);
+  if (ids.empty()) return kNone;
+  if (ids[0] == kAny || ids.size() == 1) return ids[0];
+  const auto [it, inserted] = combined_ids_.try_emplace({Kind::kUnion, ids}, 0);
+  if (inserted) it->second = Add(Kind::kUnion, std::move(ids));
+  return it->second;
+}
+
 ValueSetId SchemaAlgebra::Complement(ValueSetId id) {
   if (id == kNone) return kAny;
   if (id == kAny) return kNone;
@@ -86,8 +110,10 @@ const ValueSet& SchemaAlgebra::SetOf(ValueSetId id) {
   }
   nodes_[id].is_open = true;
   ++nesting_;
+  const size_t outer_scope = scope_;
   const auto close = [&] {
     --nesting_;
+    scope_ = outer_scope;
     nodes_[id].is_open = false;
   };
   ValueSet set;
@@ -116,10 +142,16 @@ ValueSet SchemaAlgebra::Compute(ValueSetId id) {
     case Kind::kAny:
       return Everything();
     case Kind::kSchema:
+      scope_ = nodes_[id].scope;
       return ComputeSchema(SchemaDocument::Place(nodes_[id].place));
     case Kind::kIntersection: {
       ValueSet set = SetOf(operands[0]);
       for (size_t i = 1; i < operands.size(); ++i) set = Intersect(set, SetOf(operands[i]));
+      return set;
+    }
+    case Kind::kUnion: {
+      ValueSet set;
+      for (const ValueSetId operand : operands) Unite(set, SetOf(operand));
       return set;
     }
     case Kind::kComplement:
@@ -150,15 +182,24 @@ ValueSet SchemaAlgebra::Everything() {
   return set;
 }
 
-RegexId SchemaAlgebra::KeyText(const std::string& name) { return SpellingsOf(store_, {name}); }
+RegexId SchemaAlgebra::KeyTexts(std::vector<std::string> names) { return SpellingsOf(store_, std::move(names)); }
+
+bool SchemaAlgebra::ContainsKey(RegexId keys, const std::string& name) {
+  const std::string quoted = QuoteJson(name);
+  return store_.Matches(keys, std::string_view(quoted).substr(1, quoted.size() - 2));
+}
+
+std::string SchemaAlgebra::PointerOf(ValueSetId id) const {
+  while (!nodes_[id].operands.empty()) id = nodes_[id].operands.back();
+  return nodes_[id].place.pointer;
+}
 
 ValueSetId SchemaAlgebra::ValueOfKey(const ObjectSet& set, const std::string& name) {
   for (const ObjectSet::Property& property : set.properties) {
     if (property.name == name) return property.value;
   }
-  const std::string quoted = QuoteJson(name);
   for (const ObjectSet::OtherKeys& other : set.others) {
-    if (store_.Matches(other.keys, std::string_view(quoted).substr(1, quoted.size() - 2))) return other.value;
+    if (ContainsKey(other.keys, name)) return other.value;
   }
   return kNone;
 }
@@ -237,6 +278,10 @@ ObjectSet SchemaAlgebra::Intersect(const ObjectSet& a, const ObjectSet& b) {
       if (!store_.IsNothing(keys)) object.others.push_back({keys, value});
     }
   }
+  object.needed_keys = a.needed_keys;
+  for (const RegexId keys : b.needed_keys) {
+    if (std::ranges::find(a.needed_keys, keys) == a.needed_keys.end()) object.needed_keys.push_back(keys);
+  }
   object.min_properties = std::max(a.min_properties, b.min_properties);
   object.max_properties = std::min(a.max_properties, b.max_properties);
   return object;
@@ -260,124 +305,6 @@ ArraySet SchemaAlgebra::Intersect(const ArraySet& a, const ArraySet& b) {
     array.contains->max = std::min(a.contains->max, b.contains->max);
   }
   return array;
-}
-
-ValueSet SchemaAlgebra::Difference(const ValueSet& a, const ValueSet& b) {
-  ValueSet set;
-  set.has_null = a.has_null && !b.has_null;
-  set.has_false = a.has_false && !b.has_false;
-  set.has_true = a.has_true && !b.has_true;
-  set.is_list = a.is_list;
-  set.numbers = b.numbers == any_number_ ? RegexStore::kNothing : store_.And({a.numbers, store_.Not(b.numbers)});
-  set.strings = b.strings == any_string_ ? RegexStore::kNothing : store_.And({a.strings, store_.Not(b.strings)});
-  set.objects = a.objects;
-  for (const ObjectSet& excluded : b.objects) {
-    std::vector<ObjectSet> rest;
-    for (ObjectSet& object : set.objects) {
-      if (IsEmpty(Intersect(object, excluded))) {
-        rest.push_back(std::move(object));
-        continue;
-      }
-      for (const ObjectSet& outside : ComplementOf(excluded)) {
-        ObjectSet part = Intersect(object, outside);
-        if (!IsEmpty(part)) rest.push_back(std::move(part));
-      }
-    }
-    set.objects = std::move(rest);
-    CheckAlternatives(set);
-  }
-  set.arrays = a.arrays;
-  for (const ArraySet& excluded : b.arrays) {
-    std::vector<ArraySet> rest;
-    for (ArraySet& array : set.arrays) {
-      if (IsEmpty(Intersect(array, excluded))) {
-        rest.push_back(std::move(array));
-        continue;
-      }
-      for (const ArraySet& outside : ComplementOf(excluded)) {
-        ArraySet part = Intersect(array, outside);
-        if (!IsEmpty(part)) rest.push_back(std::move(part));
-      }
-    }
-    set.arrays = std::move(rest);
-    CheckAlternatives(set);
-  }
-  return set;
-}
-
-std::vector<ObjectSet> SchemaAlgebra::ComplementOf(const ObjectSet& set) {
-  std::vector<ObjectSet> parts;
-  std::vector<std::string> names;
-  for (const ObjectSet::Property& property : set.properties) names.push_back(property.name);
-  std::vector<RegexId> covered = {SpellingsOf(store_, names)};
-  for (const ObjectSet::OtherKeys& other : set.others) {
-    if (other.value != kAny) throw InexactError("the opposite of a rule for keys that are not declared");
-    covered.push_back(other.keys);
-  }
-  if (!store_.IsNothing(store_.And({any_string_, store_.Not(store_.Or(std::move(covered)))}))) {
-    throw InexactError("the opposite of a rule for keys that are not declared");
-  }
-  const auto with = [&](const std::string& name, ValueSetId value, bool is_required) {
-    ObjectSet object;
-    object.properties.push_back({name, value, is_required});
-    object.others.push_back({store_.And({any_string_, store_.Not(KeyText(name))}), kAny});
-    parts.push_back(std::move(object));
-  };
-  for (const ObjectSet::Property& property : set.properties) {
-    if (property.value != kAny) with(property.name, Complement(property.value), true);
-    if (property.is_required) with(property.name, kNone, false);
-  }
-  if (set.min_properties > 0) {
-    parts.push_back(AnyObject());
-    parts.back().max_properties = set.min_properties - 1;
-  }
-  if (set.max_properties < ObjectSet().max_properties) {
-    parts.push_back(AnyObject());
-    parts.back().min_properties = set.max_properties + 1;
-  }
-  return parts;
-}
-
-std::vector<ArraySet> SchemaAlgebra::ComplementOf(const ArraySet& set) {
-  if (set.has_unique_items) throw InexactError("the opposite of uniqueItems");
-  std::vector<ArraySet> parts;
-  for (size_t i = 0; i < set.prefix.size(); ++i) {
-    if (set.prefix[i] == kAny) continue;
-    ArraySet array = AnyArray();
-    array.prefix.assign(i, kAny);
-    array.prefix.push_back(Complement(set.prefix[i]));
-    array.min_items = i + 1;
-    parts.push_back(std::move(array));
-  }
-  if (set.items == kNone) {
-    parts.push_back(AnyArray());
-    parts.back().min_items = set.prefix.size() + 1;
-  } else if (set.items != kAny) {
-    if (!set.prefix.empty()) throw InexactError("the opposite of items after prefixItems");
-    parts.push_back(AnyArray());
-    parts.back().contains = ArraySet::Contains{.value = Complement(set.items)};
-  }
-  if (set.min_items > 0) {
-    parts.push_back(AnyArray());
-    parts.back().max_items = set.min_items - 1;
-  }
-  if (set.max_items < ArraySet().max_items) {
-    parts.push_back(AnyArray());
-    parts.back().min_items = set.max_items + 1;
-  }
-  if (set.contains && set.contains->min > 0) {
-    parts.push_back(AnyArray());
-    if (set.contains->min == 1) {
-      parts.back().items = Complement(set.contains->value);
-    } else {
-      parts.back().contains = ArraySet::Contains{.value = set.contains->value, .min = 0, .max = set.contains->min - 1};
-    }
-  }
-  if (set.contains && set.contains->max < ArraySet::Contains().max) {
-    parts.push_back(AnyArray());
-    parts.back().contains = ArraySet::Contains{.value = set.contains->value, .min = set.contains->max + 1};
-  }
-  return parts;
 }
 
 bool SchemaAlgebra::IsEmpty(ValueSetId id) {
@@ -413,6 +340,17 @@ bool SchemaAlgebra::IsEmpty(const ObjectSet& object) {
     num_possible += property.value == kNone ? 0 : 1;
     if (property.is_required && IsEmpty(property.value)) return true;
   }
+  const auto can_have = [&](RegexId keys) {
+    const auto is_possible = [&](const ObjectSet::Property& property) {
+      return property.value != kNone && ContainsKey(keys, property.name);
+    };
+    const auto may_contain = [&](const ObjectSet::OtherKeys& other) {
+      return other.value != kNone && !store_.IsNothing(store_.And({keys, other.keys}));
+    };
+    return std::ranges::any_of(object.properties, is_possible) || std::ranges::any_of(object.others, may_contain);
+  };
+  if (!std::ranges::all_of(object.needed_keys, can_have)) return true;
+  if (!object.needed_keys.empty() && object.max_properties == 0) return true;
   return num_required > object.max_properties || object.min_properties > object.max_properties ||
          num_possible < object.min_properties;
 }
@@ -428,18 +366,6 @@ bool SchemaAlgebra::IsEmpty(const ArraySet& array) {
     if (IsEmpty(array.prefix[i])) return true;
   }
   return min > array.prefix.size() && IsEmpty(array.items);
-}
-
-ValueSet SchemaAlgebra::ExactlyOne(const std::vector<ValueSetId>& ids) {
-  ValueSet set;
-  for (size_t i = 0; i < ids.size(); ++i) {
-    ValueSet one = SetOf(ids[i]);
-    for (size_t j = 0; j < ids.size(); ++j) {
-      if (j != i) one = Difference(one, SetOf(ids[j]));
-    }
-    Unite(set, one);
-  }
-  return set;
 }
 
 }  // namespace vllm

@@ -42,18 +42,22 @@ class SchemaAlgebra {
   bool IsEmpty(const ArraySet& array);
 
   ValueSetId Intersection(std::vector<ValueSetId> ids);
+  ValueSetId Union(std::vector<ValueSetId> ids);
   ValueSetId Complement(ValueSetId id);
 
   RegexStore& store() { return store_; }
   // Formats that are unknown and not enforced.
+  // The JSON Pointer of a schema that the set comes from, or of one of them.
+  std::string PointerOf(ValueSetId id) const;
   const std::vector<std::string>& unknown_formats() const { return unknown_formats_; }
 
  private:
-  enum class Kind : uint8_t { kNone, kAny, kSchema, kIntersection, kComplement, kFixed };
+  enum class Kind : uint8_t { kNone, kAny, kSchema, kIntersection, kUnion, kComplement, kFixed };
   struct Node {
     Kind kind = Kind::kNone;
     SchemaDocument::Place place = {};         // kSchema
-    std::vector<ValueSetId> operands = {};    // kIntersection, kComplement
+    size_t scope = 0;                         // kSchema: of scopes_
+    std::vector<ValueSetId> operands = {};    // kIntersection, kUnion, kComplement
     std::unique_ptr<ValueSet> set = nullptr;  // null: not computed
     bool is_open = false;                     // is being computed
     int8_t emptiness = 0;                     // 0 unknown, 1 empty, 2 not known to be empty, 3 being found out
@@ -62,6 +66,10 @@ class SchemaAlgebra {
   ValueSetId Add(Kind kind, std::vector<ValueSetId> operands);
   ValueSetId SchemaId(const SchemaJson& schema, const std::string& pointer);
   ValueSetId FixedId(ValueSet set);
+  // Returns the dynamic scope inside a schema that is applied in the current one.
+  size_t ScopeInside(const SchemaJson& schema);
+  // Returns what the $ref or $dynamicRef of a schema refers to, or nothing if it has none.
+  std::optional<SchemaDocument::Place> Target(const SchemaJson& schema, const std::string& pointer, const char* key);
 
   ValueSet Compute(ValueSetId id);
   ValueSet ComputeSchema(const SchemaDocument::Place& place);
@@ -73,6 +81,23 @@ class SchemaAlgebra {
   void ApplyArrays(const SchemaJson& schema, const std::string& pointer, ValueSet& set);
   void ApplyApplicators(const SchemaJson& schema, const std::string& pointer, ValueSet& set);
   void ApplyDependencies(const SchemaJson& schema, const std::string& pointer, ValueSet& set);
+  void ApplyUnevaluated(const SchemaJson& schema, const std::string& pointer, ValueSet& set);
+  // Which keys and items of a value the keywords of a schema evaluate, if the value is in `values`.
+  struct Evaluation {
+    ValueSetId values = kAny;
+    RegexId keys = RegexStore::kNothing;
+    uint64_t num_items = 0;                    // at the start
+    std::vector<ValueSetId> other_items = {};  // and those that `contains` matches
+    bool operator==(const Evaluation&) const = default;
+  };
+  // Returns what a schema evaluates in the values that it allows: everything that one of these says, if the value is in
+  // its set.
+  std::vector<Evaluation> EvaluationsOf(const SchemaJson& schema, const std::string& pointer, bool is_outermost);
+  // Adds those of the keywords that apply other schemas to the same value, except references.
+  std::vector<Evaluation> AddConditional(const SchemaJson& schema, const std::string& pointer,
+                                         std::vector<Evaluation> evaluations);
+  std::vector<Evaluation> Product(const std::vector<Evaluation>& a, const std::vector<Evaluation>& b,
+                                  const std::string& pointer);
   void CheckUnsupported(const SchemaJson& schema, const std::string& pointer) const;
 
   ValueSet Everything();
@@ -82,12 +107,15 @@ class SchemaAlgebra {
   ArraySet Intersect(const ArraySet& a, const ArraySet& b);
   // Throw InexactError, as ComplementOf does.
   ValueSet Difference(const ValueSet& a, const ValueSet& b);
+  std::vector<ObjectSet> Difference(const ObjectSet& a, const ObjectSet& b);
   ValueSet ExactlyOne(const std::vector<ValueSetId>& ids);
   void Unite(ValueSet& set, const ValueSet& other);
   static void CheckAlternatives(const ValueSet& set);
-  std::vector<ObjectSet> ComplementOf(const ObjectSet& set);
   std::vector<ArraySet> ComplementOf(const ArraySet& set);
-  RegexId KeyText(const std::string& name);
+  // The texts inside the quotation marks that spell one of these names.
+  RegexId KeyTexts(std::vector<std::string> names);
+  // Whether a set of keys contains this name.
+  bool ContainsKey(RegexId keys, const std::string& name);
   // The values that a key may have in the objects of `set`.
   ValueSetId ValueOfKey(const ObjectSet& set, const std::string& name);
   ObjectSet AnyObject();
@@ -99,7 +127,11 @@ class SchemaAlgebra {
   const SchemaDocument& document_;
   RegexStore& store_;
   std::vector<Node> nodes_;
-  std::unordered_map<const SchemaJson*, ValueSetId> schema_ids_;
+  std::map<std::pair<const SchemaJson*, size_t>, ValueSetId> schema_ids_;  // by schema and dynamic scope
+  // Dynamic scopes: base URIs of the schema resources that matter, the outermost first.
+  std::vector<std::vector<std::string>> scopes_ = {{}};
+  std::map<std::vector<std::string>, size_t> scope_ids_ = {{{}, 0}};
+  size_t scope_ = 0;  // of the schema that is being computed
   std::map<std::pair<Kind, std::vector<ValueSetId>>, ValueSetId> combined_ids_;
   RegexId any_string_, any_number_, any_integer_;
   std::vector<std::string> unknown_formats_;

@@ -22,6 +22,7 @@ constexpr uint32_t kMaxIndent = 64;
 // The most different elements of an array with uniqueItems.
 constexpr size_t kMaxUniqueValues = 64;
 constexpr size_t kMaxUniqueBytes = 4096;
+constexpr size_t kMaxKeyGroups = 256;
 
 // Returns the texts of an expression if there are at most `limit`, which are not long.
 std::optional<std::vector<std::string>> TextsOf(RegexStore& store, RegexId id, size_t limit) {
@@ -101,6 +102,14 @@ class SchemaCompiler {
 
   void AddValues(ValueSetId id, SymbolId rule) {
     const ValueSet& set = algebra_.SetOf(id);
+    try {
+      AddAlternatives(set, rule);
+    } catch (const InexactError& error) {
+      FailSchema(algebra_.PointerOf(id), std::string("needs what is not supported: ") + error.what());
+    }
+  }
+
+  void AddAlternatives(const ValueSet& set, SymbolId rule) {
     if (const RegexId scalars = Scalars(set); scalars != RegexStore::kNothing) {
       builder_.AddAlternative(rule, {builder_.AddTerminal(scalars)});
     }
@@ -112,27 +121,57 @@ class SchemaCompiler {
     return builder_.AddTerminal(store_.Concat(std::vector<RegexId>(parts)));
   }
 
-  ObjectRule::Member MemberOf(RegexId key, ValueSetId value, bool is_required) {
+  ObjectRule::Member MemberOf(RegexId key, ValueSetId value, bool is_required, uint64_t needs) {
     const std::array<RegexId, 5> parts = {Text("\""), key, Text("\""), Text(":"), space_};
     const RegexId text = store_.Concat(parts);
-    return {Terminal({Text("{"), space_, text}), Terminal({Text(","), space_, text}), SymbolOf(value), is_required};
+    return {Terminal({Text("{"), space_, text}), Terminal({Text(","), space_, text}), SymbolOf(value), is_required,
+            needs};
+  }
+
+  // Splits a set of keys by which of the needed sets they are in.
+  std::vector<std::pair<RegexId, uint64_t>> SplitByNeeds(RegexId keys, const std::vector<RegexId>& needed_keys) {
+    std::vector<std::pair<RegexId, uint64_t>> groups = {{keys, 0}};
+    for (size_t i = 0; i < needed_keys.size(); ++i) {
+      std::vector<std::pair<RegexId, uint64_t>> split;
+      for (const auto& [group, needs] : groups) {
+        const RegexId inside = store_.And({group, needed_keys[i]});
+        const RegexId outside = store_.And({group, store_.Not(needed_keys[i])});
+        if (!store_.IsNothing(inside)) split.emplace_back(inside, needs | uint64_t{1} << i);
+        if (!store_.IsNothing(outside)) split.emplace_back(outside, needs);
+      }
+      groups = std::move(split);
+      if (groups.size() > kMaxKeyGroups) throw InexactError("too many conditions that need one of several keys");
+    }
+    return groups;
   }
 
   SymbolId AddObject(const ObjectSet& object) {
     ObjectRule::Parts parts;
     parts.empty = Terminal({Text("{"), space_, Text("}")});
     parts.close = Terminal({space_, Text("}")});
+    if (object.needed_keys.size() > 64 ||
+        (object.needed_keys.size() > 1 && object.max_properties < ObjectSet().max_properties)) {
+      throw InexactError("too many conditions that need one of several keys");
+    }
     uint64_t num_required = 0;
     for (const ObjectSet::Property& property : object.properties) {
       num_required += property.is_required ? 1 : 0;
       if (property.value == SchemaAlgebra::kNone && !property.is_required) continue;
       const std::string quoted = QuoteJson(property.name);
-      parts.members.push_back(
-          MemberOf(Text(std::string_view(quoted).substr(1, quoted.size() - 2)), property.value, property.is_required));
+      const std::string_view key = std::string_view(quoted).substr(1, quoted.size() - 2);
+      uint64_t needs = 0;
+      for (size_t i = 0; i < object.needed_keys.size(); ++i) {
+        if (store_.Matches(object.needed_keys[i], key)) needs |= uint64_t{1} << i;
+      }
+      parts.members.push_back(MemberOf(Text(key), property.value, property.is_required, needs));
     }
     for (const ObjectSet::OtherKeys& other : object.others) {
-      if (other.value != SchemaAlgebra::kNone) parts.others.push_back(MemberOf(other.keys, other.value, false));
+      if (other.value == SchemaAlgebra::kNone) continue;
+      for (const auto& [keys, needs] : SplitByNeeds(other.keys, object.needed_keys)) {
+        parts.others.push_back(MemberOf(keys, other.value, false, needs));
+      }
     }
+    parts.needs = object.needed_keys.size() == 64 ? ~uint64_t{0} : (uint64_t{1} << object.needed_keys.size()) - 1;
     parts.min_properties = object.min_properties;
     parts.max_properties = object.max_properties;
     parts.any_order = options_.any_order;
@@ -231,9 +270,10 @@ SymbolId AddJsonSchema(GrammarBuilder& builder, std::string_view schema, const J
   }
 }
 
-Grammar CompileJsonSchema(std::string_view schema, const JsonSchemaOptions& options) {
+Grammar CompileJsonSchema(std::string_view schema, const JsonSchemaOptions& options,
+                          std::vector<std::string>* warnings) {
   GrammarBuilder builder;
-  const SymbolId symbol = AddJsonSchema(builder, schema, options);
+  const SymbolId symbol = AddJsonSchema(builder, schema, options, warnings);
   Grammar grammar = builder.Finish(symbol);
   if (!grammar.symbol(symbol).productive) FailSchema("", "allows no value");
   return grammar;

@@ -25,6 +25,7 @@ struct JsonSchemaOptions {
 SymbolId AddJsonSchema(GrammarBuilder& builder, std::string_view schema, const JsonSchemaOptions& options,
                        std::vector<std::string>* warnings = nullptr);
 // The same as a grammar of its own.
-Grammar CompileJsonSchema(std::string_view schema, const JsonSchemaOptions& options = {});
+Grammar CompileJsonSchema(std::string_view schema, const JsonSchemaOptions& options = {},
+                          std::vector<std::string>* warnings = nullptr);
 
 }  // namespace vllm

@@ -157,7 +157,9 @@ void SchemaDocument::FindSubschemas() {
         const auto it = schema.find(key);
         if (it == schema.end() || !it->is_string()) continue;
         anchors_.try_emplace(visit.base + "#" + it->get<std::string>(), Place{&schema, visit.pointer});
-        if (std::string_view(key) == "$dynamicAnchor") ++num_dynamic_anchors_[it->get<std::string>()];
+        if (std::string_view(key) != "$dynamicAnchor") continue;
+        dynamic_anchors_.try_emplace(visit.base + "#" + it->get<std::string>(), Place{&schema, visit.pointer});
+        ++num_dynamic_anchors_[it->get<std::string>()];
       }
       for (const auto& [key, value] : schema.items()) {
         const std::string child = ChildPointer(visit.pointer, key);
@@ -202,10 +204,27 @@ SchemaDocument::Place SchemaDocument::Follow(const Resource& resource, std::stri
   return {value, pointer};
 }
 
-bool SchemaDocument::IsStaticReference(const std::string& reference) const {
+const std::string* SchemaDocument::DynamicBaseOf(const SchemaJson& schema) const {
+  const auto base = base_uris_.find(&schema);
+  if (base == base_uris_.end()) return nullptr;
+  for (const auto& [name, count] : num_dynamic_anchors_) {
+    if (count > 1 && dynamic_anchors_.contains(base->second + "#" + name)) return &base->second;
+  }
+  return nullptr;
+}
+
+SchemaDocument::Place SchemaDocument::ResolveDynamic(const SchemaJson& schema, const std::string& pointer,
+                                                     const std::string& reference,
+                                                     const std::vector<std::string>& scope) const {
+  const Place place = Resolve(schema, pointer, reference);
   const size_t hash = reference.find('#');
-  const auto it = num_dynamic_anchors_.find(hash == std::string::npos ? "" : reference.substr(hash + 1));
-  return it == num_dynamic_anchors_.end() || it->second <= 1;
+  const auto anchor = place.schema->is_object() ? place.schema->find("$dynamicAnchor") : place.schema->end();
+  if (hash == std::string::npos || anchor == place.schema->end() || *anchor != reference.substr(hash + 1)) return place;
+  for (const std::string& base : scope) {
+    const auto it = dynamic_anchors_.find(base + reference.substr(hash));
+    if (it != dynamic_anchors_.end()) return it->second;
+  }
+  return place;
 }
 
 SchemaDocument::Place SchemaDocument::Resolve(const SchemaJson& schema, const std::string& pointer,

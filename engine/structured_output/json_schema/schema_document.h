@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -36,8 +37,12 @@ class SchemaDocument {
   const SchemaJson& root() const { return root_; }
   // Returns what a $ref in the schema at `pointer` refers to. Throws RequestError that names the $ref.
   Place Resolve(const SchemaJson& schema, const std::string& pointer, const std::string& reference) const;
-  // Returns whether a $dynamicRef to a fragment means the same as a $ref: at most one schema has this $dynamicAnchor.
-  bool IsStaticReference(const std::string& reference) const;
+  // Returns what a $dynamicRef refers to in a dynamic scope: a list of base URIs, the outermost first.
+  Place ResolveDynamic(const SchemaJson& schema, const std::string& pointer, const std::string& reference,
+                       const std::vector<std::string>& scope) const;
+  // Returns the base URI of a subschema if the dynamic scope matters for what it contains, else null: the schema
+  // resource has a $dynamicAnchor, and another resource has the same one.
+  const std::string* DynamicBaseOf(const SchemaJson& schema) const;
 
  private:
   struct Resource {
@@ -49,6 +54,7 @@ class SchemaDocument {
 
   SchemaJson root_;
   std::unordered_map<std::string, int> num_dynamic_anchors_;      // by name
+  std::unordered_map<std::string, Place> dynamic_anchors_;        // by absolute URI with fragment
   std::unordered_map<std::string, Resource> resources_;           // by absolute URI without fragment
   std::unordered_map<std::string, Place> anchors_;                // by absolute URI with fragment
   std::unordered_map<const SchemaJson*, std::string> base_uris_;  // of the subschemas

@@ -35,23 +35,9 @@ Decimal DecimalOf(const SchemaJson& value, const std::string& pointer) {
 
 void SchemaAlgebra::CheckUnsupported(const SchemaJson& schema, const std::string& pointer) const {
   if (schema.contains("$recursiveRef")) FailSchema(ChildPointer(pointer, "$recursiveRef"), "not supported");
-  if (const SchemaJson* reference = Find(schema, "$dynamicRef")) {
-    if (!reference->is_string() || !document_.IsStaticReference(reference->get<std::string>())) {
-      FailSchema(ChildPointer(pointer, "$dynamicRef"), "not supported where several schemas have the $dynamicAnchor");
-    }
-  }
   if (const SchemaJson* dialect = Find(schema, "$schema"); dialect != nullptr && dialect->is_string()) {
     const auto& uri = dialect->get_ref<const std::string&>();
     if (uri.find("localhost") != uri.npos) FailSchema(ChildPointer(pointer, "$schema"), "not a known dialect");
-  }
-  const bool has_applicators = HasAny(schema, {"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "then", "else",
-                                               "not", "dependentSchemas", "dependencies"});
-  for (const char* key : {"unevaluatedProperties", "unevaluatedItems"}) {
-    const SchemaJson* value = Find(schema, key);
-    if (value == nullptr || *value == true) continue;
-    if (has_applicators || (std::string_view(key) == "unevaluatedItems" && schema.contains("contains"))) {
-      FailSchema(ChildPointer(pointer, key), "not supported next to keywords that apply other schemas");
-    }
   }
 }
 
@@ -67,6 +53,7 @@ ValueSet SchemaAlgebra::ComputeSchema(const SchemaDocument::Place& place) {
   ApplyArrays(schema, place.pointer, set);
   ApplyApplicators(schema, place.pointer, set);
   ApplyDependencies(schema, place.pointer, set);
+  ApplyUnevaluated(schema, place.pointer, set);
   return set;
 }
 
@@ -241,7 +228,7 @@ RegexId SchemaAlgebra::Pattern(const std::string& pattern, const std::string& po
 
 void SchemaAlgebra::ApplyObjects(const SchemaJson& schema, const std::string& pointer, ValueSet& set) {
   if (!HasAny(schema, {"properties", "patternProperties", "additionalProperties", "propertyNames", "required",
-                       "minProperties", "maxProperties", "unevaluatedProperties"})) {
+                       "minProperties", "maxProperties"})) {
     return;
   }
   ObjectSet object;
@@ -258,11 +245,8 @@ void SchemaAlgebra::ApplyObjects(const SchemaJson& schema, const std::string& po
   }
   const auto pattern_values = [&](const std::string& name) {
     std::vector<ValueSetId> values;
-    const std::string quoted = QuoteJson(name);
     for (const ObjectSet::OtherKeys& pattern : patterns) {
-      if (store_.Matches(pattern.keys, std::string_view(quoted).substr(1, quoted.size() - 2))) {
-        values.push_back(pattern.value);
-      }
+      if (ContainsKey(pattern.keys, name)) values.push_back(pattern.value);
     }
     return values;
   };
@@ -276,9 +260,8 @@ void SchemaAlgebra::ApplyObjects(const SchemaJson& schema, const std::string& po
       object.properties.push_back({name, Intersection(std::move(values)), false});
     }
   }
-  const char* rest_key = schema.contains("additionalProperties") ? "additionalProperties" : "unevaluatedProperties";
-  const SchemaJson* rest = Find(schema, rest_key);
-  const ValueSetId additional = rest == nullptr ? kAny : SchemaId(*rest, ChildPointer(pointer, rest_key));
+  const SchemaJson* rest = Find(schema, "additionalProperties");
+  const ValueSetId additional = rest == nullptr ? kAny : SchemaId(*rest, ChildPointer(pointer, "additionalProperties"));
   if (const SchemaJson* list = Find(schema, "required"); list != nullptr && !list->is_boolean()) {
     const std::string where = ChildPointer(pointer, "required");
     if (!list->is_array()) FailSchema(where, "must be a list of names");
@@ -332,8 +315,7 @@ void SchemaAlgebra::ApplyObjects(const SchemaJson& schema, const std::string& po
     const RegexId allowed = SetOf(keys).strings;
     for (ObjectSet& limited : set.objects) {
       for (ObjectSet::Property& property : limited.properties) {
-        const std::string quoted = QuoteJson(property.name);
-        if (!store_.Matches(allowed, std::string_view(quoted).substr(1, quoted.size() - 2))) property.value = kNone;
+        if (!ContainsKey(allowed, property.name)) property.value = kNone;
       }
       for (ObjectSet::OtherKeys& other : limited.others) other.keys = store_.And({other.keys, allowed});
       std::erase_if(limited.others, [this](const auto& other) { return store_.IsNothing(other.keys); });
@@ -343,8 +325,7 @@ void SchemaAlgebra::ApplyObjects(const SchemaJson& schema, const std::string& po
 }
 
 void SchemaAlgebra::ApplyArrays(const SchemaJson& schema, const std::string& pointer, ValueSet& set) {
-  if (!HasAny(schema, {"items", "prefixItems", "additionalItems", "contains", "minItems", "maxItems", "uniqueItems",
-                       "unevaluatedItems"})) {
+  if (!HasAny(schema, {"items", "prefixItems", "additionalItems", "contains", "minItems", "maxItems", "uniqueItems"})) {
     return;
   }
   ArraySet array;
@@ -356,7 +337,7 @@ void SchemaAlgebra::ApplyArrays(const SchemaJson& schema, const std::string& poi
     if (!prefix->is_array()) FailSchema(where, "must be a list of schemas");
     for (size_t i = 0; i < prefix->size(); ++i) array.prefix.push_back(SchemaId((*prefix)[i], ChildPointer(where, i)));
   }
-  const char* rest_key = is_tuple ? "additionalItems" : items != nullptr ? "items" : "unevaluatedItems";
+  const char* rest_key = is_tuple ? "additionalItems" : "items";
   const SchemaJson* rest = Find(schema, rest_key);
   array.items = rest == nullptr ? kAny : SchemaId(*rest, ChildPointer(pointer, rest_key));
   if (const SchemaJson* value = Find(schema, "minItems")) {
@@ -384,6 +365,16 @@ void SchemaAlgebra::ApplyArrays(const SchemaJson& schema, const std::string& poi
   set = Intersect(set, arrays);
 }
 
+std::optional<SchemaDocument::Place> SchemaAlgebra::Target(const SchemaJson& schema, const std::string& pointer,
+                                                           const char* key) {
+  const SchemaJson* reference = Find(schema, key);
+  if (reference == nullptr) return std::nullopt;
+  if (!reference->is_string()) FailSchema(ChildPointer(pointer, key), "must be a string");
+  const std::string text = reference->get<std::string>();
+  if (std::string_view(key) == "$ref") return document_.Resolve(schema, pointer, text);
+  return document_.ResolveDynamic(schema, pointer, text, scopes_[scope_]);
+}
+
 void SchemaAlgebra::ApplyApplicators(const SchemaJson& schema, const std::string& pointer, ValueSet& set) {
   const auto list = [&](const char* key) {
     std::vector<ValueSetId> ids;
@@ -395,11 +386,8 @@ void SchemaAlgebra::ApplyApplicators(const SchemaJson& schema, const std::string
     return ids;
   };
   for (const char* key : {"$ref", "$dynamicRef"}) {
-    const SchemaJson* reference = Find(schema, key);
-    if (reference == nullptr) continue;
-    if (!reference->is_string()) FailSchema(ChildPointer(pointer, key), "must be a string");
-    const SchemaDocument::Place place = document_.Resolve(schema, pointer, reference->get<std::string>());
-    set = Intersect(set, SetOf(SchemaId(*place.schema, place.pointer)));
+    const std::optional<SchemaDocument::Place> place = Target(schema, pointer, key);
+    if (place) set = Intersect(set, SetOf(SchemaId(*place->schema, place->pointer)));
   }
   for (const ValueSetId id : list("allOf")) set = Intersect(set, SetOf(id));
   if (const std::vector<ValueSetId> options = list("anyOf"); !options.empty()) {

@@ -24,9 +24,11 @@ constexpr char kDuration[] =
     "S))?"
     "|T(?:\\d+H(?:\\d+M(?:\\d+S)?)?|\\d+M(?:\\d+S)?|\\d+S))";
 constexpr char kIpv4[] = "(?:(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)\\.){3}(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)";
-// RFC 1123. The whole is at most 253 characters long.
-constexpr char kHostname[] =
-    "(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)(?:\\.[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)*";
+// RFC 1123. The whole is at most 253 characters long. A label does not have hyphens as its third and fourth characters:
+// that is reserved for IDNA, and whether such a label is valid is not regular.
+constexpr char kLabel[] =
+    "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,2}[a-zA-Z0-9]"
+    "|[a-zA-Z0-9-](?:[a-zA-Z0-9][a-zA-Z0-9-]|-[a-zA-Z0-9])[a-zA-Z0-9-]{0,58}[a-zA-Z0-9])?";
 constexpr char kUuid[] = "[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}";
 // RFC 5321, without folding white space.
 constexpr char kEmailLocal[] =
@@ -60,7 +62,7 @@ std::string Ipv6() {
 // RFC 3986.
 std::string UriParts(bool with_scheme) {
   const std::string escape = "%[0-9a-fA-F]{2}";
-  const std::string unreserved = "a-zA-Z0-9._~-";
+  const std::string unreserved = "a-zA-Z0-9._~\\-";
   const std::string sub = "!$&'()*+,;=";
   const std::string pchar = "(?:[" + unreserved + sub + ":@]|" + escape + ")";
   const std::string no_colon = "(?:[" + unreserved + sub + "@]|" + escape + ")";
@@ -108,10 +110,8 @@ RegexId LeapSeconds(RegexStore& store) {
 RegexId Time(RegexStore& store) { return store.Or({Whole(store, std::string(kTime) + kOffset), LeapSeconds(store)}); }
 
 RegexId Hostname(RegexStore& store) {
-  const RegexId length = Whole(store, ".{1,253}");
-  const RegexId idna =
-      ParsePattern(store, "(?:^|\\.)..--", PatternSyntax::kEcma, PatternMatch::kSearch, TextSpelling::kJsonString);
-  return store.And({Whole(store, kHostname), length, store.Not(idna)});
+  const std::string label = kLabel;
+  return store.And({Whole(store, label + "(?:\\." + label + ")*"), Whole(store, ".{1,253}")});
 }
 
 RegexId Email(RegexStore& store) {

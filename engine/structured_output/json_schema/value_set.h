@@ -29,6 +29,8 @@ struct ObjectSet {
   };
   std::vector<Property> properties;  // in the order of the schema
   std::vector<OtherKeys> others;
+  // Of each of these sets of keys, at least one key is present.
+  std::vector<RegexId> needed_keys;
   uint64_t min_properties = 0;
   uint64_t max_properties = std::numeric_limits<uint64_t>::max();
 };

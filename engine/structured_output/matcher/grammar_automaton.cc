@@ -20,6 +20,13 @@ GrammarAutomaton::GrammarAutomaton(Grammar grammar, std::shared_ptr<const VocabT
       lexer_(grammar_),
       rows_(grammar_),
       path_(trie_->max_depth() + 1) {
+  // 0xFF has a class of its own, the last one, because it is in no text: it would look like a special token.
+  for (size_t byte = 0; byte < 256; ++byte) classes_[byte] = lexer_.ClassOf(static_cast<uint8_t>(byte));
+  for (size_t i = 0; i < lexer_.num_classes(); ++i) class_bytes_.push_back(lexer_.representatives()[i]);
+  // If it is the only byte of its class, this class is not used.
+  num_classes_ = lexer_.num_classes() + 1;
+  classes_[0xFF] = static_cast<uint16_t>(num_classes_ - 1);
+  FindPlainEdges();
   Clear();
   if (has_text_ && states_.empty()) ThrowLimit();
 }
@@ -27,6 +34,7 @@ GrammarAutomaton::GrammarAutomaton(Grammar grammar, std::shared_ptr<const VocabT
 void GrammarAutomaton::Clear() {
   ++generation_;
   states_.clear();
+  next_.clear();
   state_ids_.clear();
   scans_.clear();
   rows_.Clear();
@@ -66,78 +74,90 @@ int32_t GrammarAutomaton::Intern(std::vector<Thread> threads, bool may_end) {
     key.push_back(thread.at_start ? '\1' : '\0');
   }
   key.push_back(may_end ? '\1' : '\0');
-  if (states_.size() == states_.capacity()) states_.reserve(std::max<size_t>(16, 2 * states_.size()));
+  // Allocate first, so that a failure leaves no id without a state.
+  if (states_.size() == states_.capacity()) {
+    states_.reserve(std::max<size_t>(16, 2 * states_.size()));
+    next_.reserve(states_.capacity() * num_classes_);
+  }
   const auto [it, inserted] = state_ids_.try_emplace(std::move(key), static_cast<int32_t>(states_.size()));
   if (!inserted) return it->second;
   State& state = states_.emplace_back();
-  state_bytes_ += sizeof(State) + threads.size() * sizeof(Thread) + it->first.size() + 96;
+  next_.resize(states_.size() * num_classes_, kUnknown);
+  next_.back() = kDead;  // 0xFF
+  state_bytes_ +=
+      sizeof(State) + num_classes_ * sizeof(int32_t) + threads.size() * sizeof(Thread) + it->first.size() + 96;
+  for (const Thread& thread : threads) {
+    state.work += 1;
+    if (thread.lexer != Lexer::kDead) state.work += static_cast<uint32_t>(lexer_.NumTerminals(thread.lexer));
+    if (thread.at_start) state.work += static_cast<uint32_t>(rows_.NumItems(thread.row));
+  }
   state.threads = std::move(threads);
   state.may_end = may_end;
   return it->second;
 }
 
-RowStore::RowId GrammarAutomaton::Scan(const Thread& thread, Lexer::StateId lexer_state) {
-  const uint64_t key = uint64_t{thread.row} << 32 | static_cast<uint32_t>(lexer_state);
+RowStore::RowId GrammarAutomaton::ScanOne(RowStore::RowId row, Lexer::StateId lexer_state) {
+  const uint64_t key = uint64_t{row} << 32 | static_cast<uint32_t>(lexer_state);
   if (const auto it = scans_.find(key); it != scans_.end()) return it->second;
-  const RowStore::RowId row = rows_.Scan(thread.row, lexer_.Accepting(lexer_state));
-  scans_.emplace(key, row);
+  const RowStore::Reading reading{row, lexer_.Accepting(lexer_state)};
+  const RowStore::RowId next = rows_.Scan(std::span(&reading, 1));
+  scans_.emplace(key, next);
   state_bytes_ += 48;
-  return row;
+  return next;
 }
 
 int32_t GrammarAutomaton::ComputeStep(int32_t state, uint8_t byte) {
   std::vector<Thread> threads;
-  bool may_end = false;
-  const size_t num_threads = states_[static_cast<size_t>(state)].threads.size();
-  for (size_t i = 0; i < num_threads; ++i) {
-    const Thread thread = states_[static_cast<size_t>(state)].threads[i];
+  std::vector<std::pair<RowStore::RowId, Lexer::StateId>> ends;  // the threads whose terminals may end here
+  for (const Thread& thread : states_[static_cast<size_t>(state)].threads) {
     if (thread.lexer == Lexer::kDead) continue;
     const Lexer::StateId next = lexer_.Next(thread.lexer, byte);
     if (next == Lexer::kDead) continue;
     if (lexer_.CanContinue(next)) threads.push_back({thread.row, next, false});
-    if (!lexer_.Accepting(next).empty()) AddRow(Scan(thread, next), threads, may_end);
+    if (!lexer_.Accepting(next).empty()) ends.emplace_back(thread.row, next);
+  }
+  bool may_end = false;
+  if (ends.size() == 1) {
+    AddRow(ScanOne(ends[0].first, ends[0].second), threads, may_end);
+  } else if (!ends.empty()) {
+    // One row for all of them: otherwise ambiguous texts would have a row for each combination of their readings.
+    std::vector<RowStore::Reading> readings;
+    for (const auto& [row, lexer_state] : ends) readings.push_back({row, lexer_.Accepting(lexer_state)});
+    AddRow(rows_.Scan(readings), threads, may_end);
   }
   return Intern(std::move(threads), may_end);
 }
 
-int32_t GrammarAutomaton::Step(int32_t state, uint8_t byte) {
-  const size_t byte_class = lexer_.ClassOf(byte);
-  {
-    std::vector<int32_t>& next = states_[static_cast<size_t>(state)].next;
-    if (next.empty()) {
-      next.assign(lexer_.num_classes(), kUnknown);
-      state_bytes_ += lexer_.num_classes() * sizeof(int32_t);
-    } else if (next[byte_class] != kUnknown) {
-      return next[byte_class];
-    }
-  }
+int32_t GrammarAutomaton::StepSlowly(int32_t state, uint8_t byte) {
   int32_t to = kDead;
   try {
-    // 0xFF is in no text: it would look like a special token.
-    if (byte != static_cast<uint8_t>(kTokenMark)) to = ComputeStep(state, byte);
+    to = ComputeStep(state, byte);
+  } catch (const EmptinessLimitError&) {
+    throw;
   } catch (const GrammarLimitError& error) {
     limit_error_ = error.what();
     to = kLimit;
   }
-  states_[static_cast<size_t>(state)].next[byte_class] = to;
+  next_[static_cast<size_t>(state) * num_classes_ + classes_[byte]] = to;
   return to;
 }
 
 int32_t GrammarAutomaton::StepToken(int32_t state, int32_t token_id) {
-  std::vector<Thread> threads;
-  bool may_end = false;
   try {
-    const size_t num_threads = states_[static_cast<size_t>(state)].threads.size();
-    for (size_t i = 0; i < num_threads; ++i) {
-      const Thread thread = states_[static_cast<size_t>(state)].threads[i];
-      if (!thread.at_start) continue;
+    for (const Thread& thread : states_[static_cast<size_t>(state)].threads) {
+      if (!thread.at_start) continue;  // there is at most one at the start
       std::vector<SymbolId> terminals;
       for (const SymbolId terminal : rows_.TokenTerminals(thread.row)) {
         if (Contains(grammar_.symbol(terminal).tokens, token_id)) terminals.push_back(terminal);
       }
-      if (!terminals.empty()) AddRow(rows_.Scan(thread.row, terminals), threads, may_end);
+      if (terminals.empty()) return kDead;
+      std::vector<Thread> threads;
+      bool may_end = false;
+      const RowStore::Reading reading{thread.row, terminals};
+      AddRow(rows_.Scan(std::span(&reading, 1)), threads, may_end);
+      return Intern(std::move(threads), may_end);
     }
-    return Intern(std::move(threads), may_end);
+    return kDead;
   } catch (const GrammarLimitError& error) {
     limit_error_ = error.what();
     return kLimit;
@@ -225,74 +245,17 @@ ForcedText GrammarAutomaton::Forced(Position& position, size_t max_bytes) {
     int32_t next = kDead;
     uint8_t byte = 0;
     for (size_t i = 0; i < lexer_.num_classes(); ++i) {
-      const int32_t to = Step(state, lexer_.representatives()[i]);
+      const int32_t to = Step(state, class_bytes_[i]);
       if (to == kDead) continue;
       if (to == kLimit || next != kDead || lexer_.ClassSize(i) > 1) return forced;
       next = to;
-      byte = lexer_.representatives()[i];
+      byte = class_bytes_[i];
     }
     if (next == kDead) return forced;
     forced.bytes.push_back(static_cast<char>(byte));
     state = next;
   }
   return forced;
-}
-
-size_t GrammarAutomaton::AddTextTokens(int32_t start, TokenBitmask& mask) {
-  path_[0] = start;
-  size_t num_limit_hits = 0;
-  const std::span<const VocabTrie::Node> nodes = trie_->nodes();
-  for (size_t i = 0; i < nodes.size();) {
-    const VocabTrie::Node& node = nodes[i];
-    const int32_t state = Step(path_[node.depth - 1u], node.byte);
-    if (state < 0) {
-      if (state == kLimit && ++num_limit_hits > kMaxLimitHits) ThrowLimit();
-      i += node.subtree_size;
-      continue;
-    }
-    path_[node.depth] = state;
-    for (const int32_t id : trie_->TokensOf(node)) mask[static_cast<size_t>(id) / 32] |= 1u << (id % 32);
-    ++i;
-  }
-  return num_limit_hits;
-}
-
-void GrammarAutomaton::AddSpecialTokens(int32_t state, TokenBitmask& mask) {
-  for (const Thread& thread : states_[static_cast<size_t>(state)].threads) {
-    if (!thread.at_start) continue;
-    for (const SymbolId terminal : rows_.TokenTerminals(thread.row)) {
-      for (const TokenRange& range : grammar_.symbol(terminal).tokens) {
-        const auto last = std::min<int64_t>(range.last, trie_->vocab_size() - 1);
-        for (int64_t id = std::max(range.first, 0); id <= last; ++id) {
-          // Tokens with bytes match as text only.
-          if (trie_->BytesOf(static_cast<int32_t>(id)).empty()) mask[static_cast<size_t>(id) / 32] |= 1u << (id % 32);
-        }
-      }
-    }
-  }
-}
-
-std::shared_ptr<const TokenBitmask> GrammarAutomaton::AllowedTokens(Position& position) {
-  const std::lock_guard lock(mutex_);
-  auto mask = std::make_shared<TokenBitmask>(static_cast<size_t>((trie_->vocab_size() + 31) / 32), 0);
-  if (!has_text_) return mask;
-  const int32_t start = StateAt(position);
-  if (states_[static_cast<size_t>(start)].allowed != nullptr) return states_[static_cast<size_t>(start)].allowed;
-  const size_t num_limit_hits = AddTextTokens(start, *mask);
-  AddSpecialTokens(start, *mask);
-  State& state = states_[static_cast<size_t>(start)];
-  if (!state.may_end && std::ranges::all_of(*mask, [](uint32_t word) { return word == 0; })) {
-    if (num_limit_hits > 0) ThrowLimit();
-    // Some byte may follow, but the vocabulary has no token for it.
-    throw GrammarLimitError("no token of the vocabulary continues the text");
-  }
-  if (num_masks_ == kKeptMasks) {
-    for (State& other : states_) other.allowed = nullptr;
-    num_masks_ = 0;
-  }
-  state.allowed = mask;
-  ++num_masks_;
-  return mask;
 }
 
 size_t GrammarAutomaton::memory_bytes() {

@@ -1,10 +1,11 @@
 // GrammarAutomaton: which bytes and tokens may come next in the texts of one Grammar. A state is a set of threads: a
 // RowStore row and a Lexer state, which has read the beginning of a terminal that the row expects. Mostly there is one
-// thread; there are more where a terminal may end or continue. States, rows and masks are a cache, which all sequences
-// of the grammar share, and which is discarded when it is large: a Position has the text to make its state again.
-// Any thread: a lock protects everything.
+// thread; there are more where a terminal may end or continue, at most one for each byte of the text. States, rows and
+// masks are a cache, which all sequences of the grammar share, and which is discarded when it is large: a Position has
+// the text to make its state again. Any thread: a lock protects everything.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,13 +17,11 @@
 
 #include "engine/structured_output/grammar/grammar.h"
 #include "engine/structured_output/matcher/lexer.h"
+#include "engine/structured_output/matcher/plain_text.h"
 #include "engine/structured_output/matcher/row_store.h"
 #include "engine/structured_output/matcher/vocab_trie.h"
 
 namespace vllm {
-
-// The tokens that may follow: token t is bit t % 32 of word t / 32, as in vLLM. [(vocab_size + 31) / 32]
-using TokenBitmask = std::vector<uint32_t>;
 
 // The only text that may follow.
 struct ForcedText {
@@ -36,6 +35,8 @@ class GrammarAutomaton {
   // the sequence fails with an error that names the limit. See also RowStore.
   static constexpr size_t kMaxThreads = 1024;  // of one state
   static constexpr size_t kMaxLimitHits = 64;  // while one mask is computed; more fail the sequence
+  // The most work for one mask, in threads and expected symbols of its states.
+  static constexpr size_t kMaxMaskWork = 4'000'000;
   // The cache is discarded when it has more than this many bytes, or twice as many as the longest text needed.
   static constexpr size_t kKeptBytes = size_t{16} << 20;
   static constexpr size_t kKeptMasks = 256;
@@ -55,7 +56,8 @@ class GrammarAutomaton {
   bool Advance(Position& position, std::string_view bytes);
   // Moves the position past a token, by its bytes or as a special token. Returns and throws like Advance.
   bool AdvanceToken(Position& position, int32_t token_id);
-  // Returns the tokens that may follow. Throws GrammarLimitError if there are none because of limits.
+  // Returns the tokens that may follow. Throws GrammarLimitError if there are none because of limits, or if too many
+  // tokens exceed limits.
   std::shared_ptr<const TokenBitmask> AllowedTokens(Position& position);
   // Returns true if the text may end here.
   bool MayEnd(Position& position);
@@ -71,6 +73,7 @@ class GrammarAutomaton {
   static constexpr int32_t kDead = -1;
   static constexpr int32_t kUnknown = -2;
   static constexpr int32_t kLimit = -3;  // the text exceeds a limit
+  static constexpr int32_t kMixed = -4;
   static constexpr char kTokenMark = '\xFF';
   struct Thread {
     RowStore::RowId row;
@@ -81,22 +84,56 @@ class GrammarAutomaton {
   struct State {
     std::vector<Thread> threads;  // sorted
     bool may_end = false;
-    std::vector<int32_t> next;                    // by byte class; empty: nothing is known yet
+    int32_t after_plain = kUnknown;               // see AfterPlain
+    uint32_t work = 0;                            // see kMaxMaskWork
+    uint64_t last_mask = 0;                       // the last mask that counted the work
     std::shared_ptr<const TokenBitmask> allowed;  // null: not computed
+  };
+  // An edge of the automaton of plain text, for one byte of each class.
+  struct PlainEdge {
+    uint8_t byte;
+    PlainTextState to;
   };
 
   void Clear();
   int32_t StateAt(Position& position);
   int32_t Replay(std::string_view text);
-  // Returns kLimit instead of throwing GrammarLimitError, whose message it keeps.
-  int32_t Step(int32_t state, uint8_t byte);
+  // Returns kLimit instead of throwing GrammarLimitError, whose message it keeps. Throws EmptinessLimitError.
+  int32_t Step(int32_t state, uint8_t byte) {
+    const int32_t next = next_[static_cast<size_t>(state) * num_classes_ + classes_[byte]];
+    return next != kUnknown ? next : StepSlowly(state, byte);
+  }
+  int32_t StepSlowly(int32_t state, uint8_t byte);
   int32_t StepToken(int32_t state, int32_t token_id);
   int32_t ComputeStep(int32_t state, uint8_t byte);
   void AddRow(RowStore::RowId row, std::vector<Thread>& threads, bool& may_end);
-  RowStore::RowId Scan(const Thread& thread, Lexer::StateId lexer_state);
+  RowStore::RowId ScanOne(RowStore::RowId row, Lexer::StateId lexer_state);
   int32_t Intern(std::vector<Thread> threads, bool may_end);
-  // Returns how many times a limit was exceeded on the way.
-  size_t AddTextTokens(int32_t state, TokenBitmask& mask);
+  // The functions below are in allowed_tokens.cc. They count work_ and num_limit_hits_.
+  void AddTextTokens(int32_t state, TokenBitmask& mask);
+  // Returns false and adds nothing if the next 32 plain characters lead to more than one state each.
+  bool AddAlongLine(int32_t state, TokenBitmask& mask);
+  void AddPlainTokens(int32_t state, TokenBitmask& mask);
+  // Adds the tokens of tokens.nodes()[begin..end) that may follow. REQUIRES: the nodes are whole subtrees of the root.
+  void Walk(int32_t state, const TokenTrie& tokens, size_t begin, size_t end, TokenBitmask& mask);
+  void Walk(int32_t state, const TokenTrie& tokens, TokenBitmask& mask) {
+    Walk(state, tokens, 0, tokens.nodes().size(), mask);
+  }
+  void CountWork(int32_t state);
+  void FindPlainEdges();
+  // What follows the next plain characters. `to` is not complete if both are false.
+  struct PlainStep {
+    bool all_allowed = true, none_allowed = true;
+    std::vector<int32_t> to;  // the states after the character
+  };
+  // Finds the states after each plain character, or after the rest of one. More than max_to states are none allowed.
+  PlainStep StepPlain(int32_t state, PlainTextState plain, size_t max_to);
+  // Returns the state after any plain character if that is one state, kDead if none may follow, kMixed otherwise.
+  int32_t AfterPlain(int32_t state);
+  // Returns whether all plain texts may follow, if few states are enough to find out.
+  bool AllowsPlain(int32_t state);
+  // Returns whether all plain texts may follow and lead to one state. `plain`: the text so far, if it is plain.
+  bool IsLoop(int32_t state, PlainTextState plain);
   void AddSpecialTokens(int32_t state, TokenBitmask& mask);
   [[noreturn]] void ThrowLimit() const { throw GrammarLimitError(limit_error_); }
   size_t CacheBytes() const { return lexer_.memory_bytes() + rows_.memory_bytes() + state_bytes_; }
@@ -104,18 +141,27 @@ class GrammarAutomaton {
   Grammar grammar_;
   const std::shared_ptr<const VocabTrie> trie_;
   bool has_text_ = false;
+  std::array<uint16_t, 256> classes_{};  // of bytes: those of the lexer, and one for 0xFF
+  size_t num_classes_ = 0;
+  std::vector<uint8_t> class_bytes_;  // one byte of each class of the lexer
+  std::array<std::vector<PlainEdge>, kNumPlainTextStates> plain_edges_;
 
   std::mutex mutex_;  // protects everything below
   Lexer lexer_;
   RowStore rows_;
   uint64_t generation_ = 0;
   std::vector<State> states_;
+  std::vector<int32_t> next_;  // [num_states, num_classes_]
   std::unordered_map<std::string, int32_t> state_ids_;
   std::unordered_map<uint64_t, RowStore::RowId> scans_;  // by row and lexer state
   size_t state_bytes_ = 0;
   size_t num_masks_ = 0;
   size_t max_bytes_ = kKeptBytes;  // more are discarded
-  std::vector<int32_t> path_;      // scratch of AddTextTokens
+  uint64_t num_walks_ = 0;         // the masks that were computed
+  // While a mask is computed:
+  std::vector<int32_t> path_;  // the states after the first bytes of a token
+  size_t num_limit_hits_ = 0;
+  size_t work_ = 0;
   std::string limit_error_;
 };
 

@@ -6,6 +6,7 @@
 namespace vllm {
 
 Lexer::Lexer(Grammar& grammar) : grammar_(grammar), num_regexes_(grammar.regexes().size()) {
+  Clear();
   classes_ = grammar.regexes().byte_classes();
   num_classes_ = grammar.regexes().num_byte_classes();
   for (size_t byte = 256; byte-- > 0;) {
@@ -20,6 +21,7 @@ void Lexer::Clear() {
   ids_.clear();
   memory_bytes_ = 0;
   grammar_.regexes().Truncate(num_regexes_);
+  first_regex_bytes_ = grammar_.regexes().memory_bytes();
 }
 
 Lexer::StateId Lexer::Start(std::span<const SymbolId> terminals) {
@@ -31,6 +33,7 @@ Lexer::StateId Lexer::Start(std::span<const SymbolId> terminals) {
 Lexer::StateId Lexer::Compute(StateId state, uint8_t byte) {
   std::vector<Rest> rests;
   RegexStore& regexes = grammar_.regexes();
+  byte = representatives_[classes_[byte]];  // the store keeps derivatives by byte
   // The index stays valid while expressions are made, a reference into states_ as well: no state is made here.
   for (const Rest& rest : states_[static_cast<size_t>(state)].rests) {
     const RegexId derivative = regexes.Derivative(rest.regex, byte);

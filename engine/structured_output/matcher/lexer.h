@@ -33,6 +33,8 @@ class Lexer {
   // The terminals that match the bytes so far, ascending. Not for a start state, where the empty text counts as
   // skipped.
   std::span<const SymbolId> Accepting(StateId state) const { return states_[static_cast<size_t>(state)].accepting; }
+  // Returns the number of terminals that may still match.
+  size_t NumTerminals(StateId state) const { return states_[static_cast<size_t>(state)].rests.size(); }
   // Returns true if some terminal may match a longer text.
   bool CanContinue(StateId state) const { return states_[static_cast<size_t>(state)].can_continue; }
 
@@ -44,7 +46,7 @@ class Lexer {
   size_t ClassSize(size_t byte_class) const { return class_sizes_[byte_class]; }
 
   size_t num_states() const { return states_.size(); }
-  size_t memory_bytes() const { return memory_bytes_; }
+  size_t memory_bytes() const { return memory_bytes_ + grammar_.regexes().memory_bytes() - first_regex_bytes_; }
   // Forgets all states and the expressions that they have made.
   void Clear();
 
@@ -64,6 +66,7 @@ class Lexer {
 
   Grammar& grammar_;
   const size_t num_regexes_;  // of the grammar, before any derivative
+  size_t first_regex_bytes_;  // their memory
   std::array<uint8_t, 256> classes_{};
   std::array<uint8_t, 256> representatives_{};
   std::array<uint16_t, 256> class_sizes_{};

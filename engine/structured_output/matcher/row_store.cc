@@ -19,32 +19,64 @@ void RowStore::Clear() {
   memory_bytes_ = 0;
 }
 
-RowStore::RowId RowStore::Start() {
-  std::vector<Item> items = {{grammar_.start(), 0, kEndOfText, grammar_.start()}};
-  return Finish(items);
+size_t RowStore::ItemSet::HashOf(const Item& item) {
+  uint64_t hash = (uint64_t{item.rule} << 32 | item.state) * 0x9E3779B97F4A7C15u;
+  hash = (hash ^ hash >> 29 ^ (uint64_t{item.return_row} << 32 | item.return_symbol)) * 0x9E3779B97F4A7C15u;
+  return static_cast<size_t>(hash ^ hash >> 32);
 }
 
-RowStore::RowId RowStore::Scan(RowId row, std::span<const SymbolId> terminals) {
-  std::vector<Item> items;
-  for (const SymbolId terminal : terminals) {
-    for (const Waiting& waiting : std::ranges::equal_range(rows_[row].waiting, terminal, {}, &Waiting::symbol)) {
-      items.push_back(waiting.item);
+void RowStore::ItemSet::Clear() {
+  items_.clear();
+  slots_.assign(32, 0);
+}
+
+void RowStore::ItemSet::Add(const Item& item) {
+  size_t slot = HashOf(item) & (slots_.size() - 1);
+  for (; slots_[slot] != 0; slot = (slot + 1) & (slots_.size() - 1)) {
+    if (items_[slots_[slot] - 1] == item) return;
+  }
+  if (items_.size() == kMaxItems) ThrowLimit("items", kMaxItems);
+  items_.push_back(item);
+  slots_[slot] = static_cast<uint32_t>(items_.size());
+  if (items_.size() * 2 < slots_.size()) return;
+  slots_.assign(slots_.size() * 4, 0);
+  for (size_t i = 0; i < items_.size(); ++i) {
+    slot = HashOf(items_[i]) & (slots_.size() - 1);
+    while (slots_[slot] != 0) slot = (slot + 1) & (slots_.size() - 1);
+    slots_[slot] = static_cast<uint32_t>(i + 1);
+  }
+}
+
+std::span<const RowStore::Waiting> RowStore::WaitingFor(RowId row, SymbolId symbol) const {
+  const std::vector<Waiting>& waiting = rows_[row].waiting;
+  const auto first = std::ranges::lower_bound(waiting, symbol, {}, &Waiting::symbol);
+  auto last = first;
+  while (last != waiting.end() && last->symbol == symbol) ++last;
+  return {first, last};
+}
+
+RowStore::RowId RowStore::Start() {
+  items_.Clear();
+  items_.Add({grammar_.start(), 0, kEndOfText, grammar_.start()});
+  return Finish();
+}
+
+RowStore::RowId RowStore::Scan(std::span<const Reading> readings) {
+  items_.Clear();
+  for (const Reading& reading : readings) {
+    for (const SymbolId terminal : reading.terminals) {
+      for (const Waiting& waiting : WaitingFor(reading.row, terminal)) items_.Add(waiting.item);
     }
   }
-  return Finish(items);
+  return Finish();
 }
 
-RowStore::RowId RowStore::Finish(std::vector<Item>& items) {
-  // An item in a final state continues the items that wait for its rule.
-  std::set<Item> seen;
+RowStore::RowId RowStore::Finish() {
   std::set<std::pair<RowId, SymbolId>> completed;
   std::vector<Item> kernel;
   bool may_end = false;
-  while (!items.empty()) {
-    const Item item = items.back();
-    items.pop_back();
-    if (!seen.insert(item).second) continue;
-    if (seen.size() > kMaxItems) ThrowLimit("items", kMaxItems);
+  for (size_t i = 0; i < items_.items().size(); ++i) {
+    const Item item = items_.items()[i];
     edges_.clear();
     RuleAutomaton& rule = *grammar_.symbol(item.rule).rule;
     rule.AppendEdges(item.state, edges_);
@@ -53,17 +85,15 @@ RowStore::RowId RowStore::Finish(std::vector<Item>& items) {
       if (!grammar_.symbol(edge.symbol).nullable) continue;
       Item next = item;
       next.state = edge.to;
-      items.push_back(next);
+      items_.Add(next);
     }
     if (!rule.IsFinal(item.state)) continue;
+    // An item in a final state continues the items that wait for its rule.
     if (item.return_row == kEndOfText) {
       may_end = true;
     } else if (completed.insert({item.return_row, item.return_symbol}).second) {
       if (completed.size() > kMaxCompletions) ThrowLimit("rules that end", kMaxCompletions);
-      for (const Waiting& waiting :
-           std::ranges::equal_range(rows_[item.return_row].waiting, item.return_symbol, {}, &Waiting::symbol)) {
-        items.push_back(waiting.item);
-      }
+      for (const Waiting& waiting : WaitingFor(item.return_row, item.return_symbol)) items_.Add(waiting.item);
     }
   }
   std::sort(kernel.begin(), kernel.end());
@@ -94,17 +124,11 @@ RowStore::RowId RowStore::Finish(std::vector<Item>& items) {
 }
 
 void RowStore::Predict(RowId row, const std::vector<Item>& kernel) {
-  std::vector<Item> pending = kernel;
-  std::set<Item> seen(kernel.begin(), kernel.end());
+  items_.Clear();
+  for (const Item& item : kernel) items_.Add(item);
   std::vector<Waiting>& waiting = rows_[row].waiting;
-  const auto add = [&](const Item& item) {
-    if (!seen.insert(item).second) return;
-    if (seen.size() > kMaxItems) ThrowLimit("items", kMaxItems);
-    pending.push_back(item);
-  };
-  while (!pending.empty()) {
-    const Item item = pending.back();
-    pending.pop_back();
+  for (size_t i = 0; i < items_.items().size(); ++i) {
+    const Item item = items_.items()[i];
     edges_.clear();
     RuleAutomaton& rule = *grammar_.symbol(item.rule).rule;
     rule.AppendEdges(item.state, edges_);
@@ -118,13 +142,13 @@ void RowStore::Predict(RowId row, const std::vector<Item>& kernel) {
         tail_edges_.clear();
         rule.AppendEdges(edge.to, tail_edges_);
         if (tail_edges_.empty() && rule.IsFinal(edge.to)) {
-          add({edge.symbol, 0, item.return_row, item.return_symbol});
+          items_.Add({edge.symbol, 0, item.return_row, item.return_symbol});
         } else {
           waiting.push_back({edge.symbol, next});
-          add({edge.symbol, 0, row, edge.symbol});
+          items_.Add({edge.symbol, 0, row, edge.symbol});
         }
       }
-      if (symbol.nullable) add(next);
+      if (symbol.nullable) items_.Add(next);
     }
   }
   std::ranges::stable_sort(waiting, {}, &Waiting::symbol);

@@ -36,13 +36,20 @@ class RowStore {
 
   // Returns the row of the start of the text. Throws GrammarLimitError.
   RowId Start();
-  // Returns the row after one of `terminals` was read at `row`. Throws GrammarLimitError.
-  // REQUIRES: each of `terminals` is expected there.
-  RowId Scan(RowId row, std::span<const SymbolId> terminals);
+  // Terminals that end at one position of the text, and the row where they began.
+  struct Reading {
+    RowId row;
+    std::span<const SymbolId> terminals;
+  };
+  // Returns the row of a position, from all readings that end there. Throws GrammarLimitError.
+  // REQUIRES: each of the terminals is expected at its row.
+  RowId Scan(std::span<const Reading> readings);
 
   // The terminals that are expected at the row: regular expressions, then special tokens; each ascending.
   std::span<const SymbolId> Terminals(RowId row) const { return rows_[row].terminals; }
   std::span<const SymbolId> TokenTerminals(RowId row) const { return rows_[row].token_terminals; }
+  // Returns the number of places in rules where a symbol is expected.
+  size_t NumItems(RowId row) const { return rows_[row].waiting.size(); }
   bool MayEnd(RowId row) const { return rows_[row].may_end; }
 
   size_t num_rows() const { return rows_.size(); }
@@ -57,6 +64,19 @@ class RowStore {
     RowId return_row = 0;
     SymbolId return_symbol = 0;
     auto operator<=>(const Item&) const = default;
+  };
+  // A set of items in the order in which they were added.
+  class ItemSet {
+   public:
+    void Clear();
+    // Throws GrammarLimitError if there are more than kMaxItems.
+    void Add(const Item& item);
+    const std::vector<Item>& items() const { return items_; }
+
+   private:
+    static size_t HashOf(const Item& item);
+    std::vector<Item> items_;
+    std::vector<uint32_t> slots_;  // a hash table of 1 + the index of an item, or 0; at most half full
   };
   // The item that continues after `symbol`.
   struct Waiting {
@@ -73,16 +93,19 @@ class RowStore {
   // Stands for the end of the text as a row to return to.
   static constexpr RowId kEndOfText = UINT32_MAX;
 
-  // Completes the rules that end, and returns the row of the others. `items` is scratch.
-  RowId Finish(std::vector<Item>& items);
+  std::span<const Waiting> WaitingFor(RowId row, SymbolId symbol) const;
+  // Completes the rules of items_ that end, and returns the row of the others.
+  RowId Finish();
   // Adds what the items of the row predict.
   void Predict(RowId row, const std::vector<Item>& kernel);
 
   Grammar& grammar_;
   std::vector<Row> rows_;
   std::unordered_map<std::string, RowId> ids_;  // by kernel
-  std::vector<SymbolEdge> edges_;               // scratch
-  std::vector<SymbolEdge> tail_edges_;          // scratch
+  // Scratch.
+  ItemSet items_;
+  std::vector<SymbolEdge> edges_;
+  std::vector<SymbolEdge> tail_edges_;
   size_t memory_bytes_ = 0;
 };
 

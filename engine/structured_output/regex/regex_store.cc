@@ -320,6 +320,21 @@ RegexId RegexStore::Derivative(RegexId id, uint8_t byte) {
       return sets_[node.a].Contains(byte) ? kEmpty : kNothing;
     case Kind::kAutomaton:
       return AutomatonState(node.a, automata_[node.a]->Next(static_cast<int32_t>(node.b), byte));
+    case Kind::kConcat:
+      if (nodes_[node.a].kind != Kind::kBytes) break;
+      return sets_[nodes_[node.a].a].Contains(byte) ? node.b : kNothing;
+    default:
+      break;
+  }
+  const uint64_t key = uint64_t{id} << 8 | byte;
+  if (const auto it = derivatives_.find(key); it != derivatives_.end()) return it->second;
+  const RegexId derivative = ComputeDerivative(node, id, byte);
+  derivatives_.emplace(key, derivative);
+  return derivative;
+}
+
+RegexId RegexStore::ComputeDerivative(const Node& node, RegexId id, uint8_t byte) {
+  switch (node.kind) {
     case Kind::kConcat: {
       std::vector<RegexId> alternatives;
       RegexId rest = id;
@@ -350,8 +365,9 @@ RegexId RegexStore::Derivative(RegexId id, uint8_t byte) {
           Repeat(node.a, node.b == 0 ? 0 : node.b - 1, node.max == kUnbounded ? kUnbounded : node.max - 1);
       return Concat(Derivative(node.a, byte), rest);
     }
+    default:
+      return kNothing;
   }
-  return kNothing;
 }
 
 bool RegexStore::IsNothing(RegexId id) {
@@ -380,7 +396,10 @@ bool RegexStore::IsNothing(RegexId id) {
     for (size_t c = num_classes_; c-- > 0;) {
       const RegexId next = Derivative(current, bytes[c]);
       if (next == kNothing || nothing_[next] == 1 || !seen.insert(next).second) continue;
-      if (visits.size() == kMaxEmptinessStates) ThrowLimit("states to find out if it has a text", kMaxEmptinessStates);
+      if (visits.size() == kMaxEmptinessStates) {
+        throw EmptinessLimitError("the grammar needs too many states to find out if it has a text (limit " +
+                                  std::to_string(kMaxEmptinessStates) + ")");
+      }
       visits.push_back({next, index});
       pending.push_back(visits.size() - 1);
     }
@@ -400,6 +419,7 @@ bool RegexStore::Matches(RegexId id, std::string_view text) {
 }
 
 void RegexStore::Truncate(size_t size) {
+  derivatives_.clear();
   for (size_t id = size; id < nodes_.size(); ++id) ids_.erase(static_cast<RegexId>(id));
   size_t num_operands = operands_.size(), num_sets = sets_.size();
   for (size_t id = nodes_.size(); id-- > size;) {

@@ -34,6 +34,13 @@ class GrammarLimitError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// It takes too many steps to find out if an expression matches any text. Unlike other limits, the time to reach this
+// one is long, so whoever tries many texts should stop.
+class EmptinessLimitError : public GrammarLimitError {
+ public:
+  using GrammarLimitError::GrammarLimitError;
+};
+
 class RegexStore {
  public:
   static constexpr RegexId kNothing = 0;     // matches no text
@@ -68,7 +75,7 @@ class RegexStore {
   RegexId Star(RegexId operand) { return Repeat(operand, 0, kUnbounded); }
 
   bool MatchesEmpty(RegexId id) const { return nodes_[id].nullable; }
-  // Returns true if the expression matches no text at all.
+  // Returns true if the expression matches no text at all. Throws EmptinessLimitError.
   bool IsNothing(RegexId id);
   // Returns true if the expression matches a text of at least one byte. REQUIRES: not IsNothing(id).
   bool CanContinue(RegexId id);
@@ -82,6 +89,11 @@ class RegexStore {
   size_t num_byte_classes() const { return num_classes_; }
 
   size_t size() const { return nodes_.size(); }
+  // Returns about how much memory the expressions and their derivatives need.
+  size_t memory_bytes() const {
+    return nodes_.size() * (sizeof(Node) + 48) + operands_.size() * sizeof(RegexId) + sets_.size() * sizeof(ByteSet) +
+           derivatives_.size() * 40;
+  }
   // Forgets the expressions with ids of at least `size`. REQUIRES: size is an earlier value of size().
   void Truncate(size_t size);
 
@@ -113,6 +125,7 @@ class RegexStore {
   RegexId InternList(Kind kind, const std::vector<RegexId>& operands);
   RegexId ConcatPair(RegexId first, RegexId second);
   RegexId AutomatonState(uint32_t index, int32_t state);
+  RegexId ComputeDerivative(const Node& node, RegexId id, uint8_t byte);
   void RefineClasses(const ByteSet& set);
   // Replaces operands of kind `kind` by theirs, sorts, and removes duplicates. Merges sets of bytes into one.
   void Flatten(Kind kind, std::vector<RegexId>& operands);
@@ -122,7 +135,8 @@ class RegexStore {
   std::vector<ByteSet> sets_;
   std::vector<std::shared_ptr<const ByteAutomaton>> automata_;
   std::unordered_set<RegexId, Hash, Equal> ids_;
-  std::vector<int8_t> nothing_;  // by id: 0 unknown, 1 matches nothing, 2 matches something
+  std::unordered_map<uint64_t, RegexId> derivatives_;  // by id and byte, of expressions with many parts
+  std::vector<int8_t> nothing_;                        // by id: 0 unknown, 1 matches nothing, 2 matches something
   std::array<uint8_t, 256> classes_{};
   size_t num_classes_ = 1;
 };

@@ -1,0 +1,99 @@
+// Tests tool calls in the outputs of the program, with a model that writes a known answer.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "tests/program/program.h"
+#include "tests/support/scripted_model.h"
+
+namespace vllm::app {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kAnswer =
+    "Let me see.\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Oslo\", \"days\": "
+    "3}}\n</tool_call>";
+constexpr const char* kTools = R"([{"type":"function","function":{"name":"get_weather"}}])";
+
+class ToolCallsProgramTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = fs::path(testing::TempDir()) / ("vllmcli_tool_calls_" + std::to_string(getpid()));
+    fs::create_directories(directory_);
+    model_ = testing_support::WriteScriptedModel(directory_ / "model", kAnswer);
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+
+  // Runs one row, and returns its record.
+  Json Record(const std::string& row, const std::string& parser = "hermes") {
+    std::ofstream(directory_ / "in.jsonl") << row << "\n";
+    const ProgramResult result = RunProgram(
+        {"batch", directory_ / "in.jsonl", "-m", model_, "-t", "0", "--tool-call-parser", parser, "--quiet"});
+    return Json::parse(result.out, nullptr, false);
+  }
+  static std::string Row(const std::string& fields) {
+    return R"({"messages":[{"role":"user","content":"hi"}],"tools":)" + std::string(kTools) + fields + "}";
+  }
+  static std::string OpenAiRow(const std::string& fields) {
+    return R"({"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":)" + Row(fields) + "}";
+  }
+
+  fs::path directory_;
+  std::string model_;
+};
+
+TEST_F(ToolCallsProgramTest, PlainRowsListTheCalls) {
+  const Json output = Record(Row("")).at("outputs").at(0);
+  EXPECT_EQ(output.at("text"), "Let me see.");
+  const Json& call = output.at("tool_calls").at(0);
+  EXPECT_EQ(call.at("type"), "function");
+  EXPECT_EQ(call.at("id").get<std::string>().substr(0, 5), "call_");
+  EXPECT_EQ(call.at("function").at("name"), "get_weather");
+  EXPECT_EQ(call.at("function").at("arguments"), "{\"city\": \"Oslo\", \"days\": 3}");
+}
+
+TEST_F(ToolCallsProgramTest, OpenAiRowsHaveOpenAisForm) {
+  const Json choice = Record(OpenAiRow("")).at("response").at("body").at("choices").at(0);
+  EXPECT_EQ(choice.at("finish_reason"), "tool_calls");
+  EXPECT_EQ(choice.at("message").at("content"), "Let me see.");
+  EXPECT_EQ(choice.at("message").at("tool_calls").at(0).at("function").at("name"), "get_weather");
+}
+
+TEST_F(ToolCallsProgramTest, CallsAreTextIfTheyAreNotWanted) {
+  EXPECT_EQ(Record(Row(R"(,"tool_choice":"none")")).at("outputs").at(0).at("text"), kAnswer);
+  EXPECT_EQ(Record(Row(""), "none").at("outputs").at(0).at("text"), kAnswer);
+  const Json message =
+      Record(OpenAiRow(R"(,"tool_choice":"none")")).at("response").at("body").at("choices").at(0).at("message");
+  EXPECT_EQ(message.at("content"), kAnswer);
+  EXPECT_FALSE(message.contains("tool_calls"));
+}
+
+TEST_F(ToolCallsProgramTest, ChoicesThatNeedAGrammarAreErrors) {
+  const Json record = Record(Row(R"(,"tool_choice":"required")"));
+  EXPECT_EQ(record.at("error").at("code"), "invalid_request");
+  EXPECT_EQ(record.at("error").at("message"), "tool_choice: required is not supported; use auto or none");
+}
+
+TEST_F(ToolCallsProgramTest, ACutCallStaysText) {
+  const Json output = Record(Row(R"(,"max_tokens":9)")).at("outputs").at(0);
+  EXPECT_EQ(output.at("tool_calls"), Json::array());
+  EXPECT_EQ(output.at("finish_reason"), "length");
+  EXPECT_NE(output.at("text").get<std::string>().find("get_weather"), std::string::npos) << output;
+}
+
+TEST_F(ToolCallsProgramTest, AnUnknownParserIsAnError) {
+  const ProgramResult result =
+      RunProgram({"batch", "-", "-m", model_, "--tool-call-parser", "nothing"}, Input(Row("") + "\n"));
+  EXPECT_EQ(result.status, 2);
+  EXPECT_NE(result.err.find("--tool-call-parser"), std::string::npos) << result.err;
+}
+
+}  // namespace
+}  // namespace vllm::app
