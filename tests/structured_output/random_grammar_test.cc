@@ -16,9 +16,9 @@ using testing_support::SlowMatcher;
 constexpr int kNumRules = 3;
 
 // A random grammar in both dialects, and the same as rules.
-class RandomGrammar {
+class TwoDialectGrammar {
  public:
-  explicit RandomGrammar(uint64_t seed) : random_(seed) {
+  explicit TwoDialectGrammar(uint64_t seed) : random_(seed) {
     for (int i = 0; i < kNumRules; ++i) rules_.push_back(builder_.AddRule());
     for (int i = 0; i < kNumRules; ++i) {
       const Part body = Alternatives(1);
@@ -145,7 +145,7 @@ TEST(RandomGrammarTest, BothDialectsHaveTheTextsOfThePlainTranslation) {
   size_t num_accepted = 0;
   size_t num_grammars = 0;
   for (uint64_t seed = 0; seed < 150; ++seed) {
-    RandomGrammar random(seed);
+    TwoDialectGrammar random(seed);
     Grammar plain = random.TakeGrammar();
     if (!plain.symbol(plain.start()).productive) continue;
     ++num_grammars;
