@@ -1,5 +1,5 @@
-// Fuzzes the reader of GBNF and Lark grammars. The input is a text, a zero byte, and bytes that choose a path through the
-// texts of its grammar.
+// Fuzzes the reader of GBNF and Lark grammars. The input is a text, a zero byte, and bytes that choose a path through
+// the texts of its grammar.
 #include "engine/config/errors.h"
 #include "engine/structured_output/dialects/grammar_dialect.h"
 #include "tests/fuzz/fuzz_target.h"

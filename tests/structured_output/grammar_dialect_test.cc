@@ -60,7 +60,8 @@ TEST(GbnfTest, ARuleContinuesAfterLineBreaks) {
 }
 
 TEST(GbnfTest, BoundsOfRepetitionsAreExact) {
-  ExpectTexts("root ::= \"a\"{2} \"b\"{,2} \"c\"{1,} \"d\"{0,1}", {"aac", "aabcc", "aabbccd"}, {"ac", "aa", "aabbbc", "aacdd"});
+  ExpectTexts("root ::= \"a\"{2} \"b\"{,2} \"c\"{1,} \"d\"{0,1}", {"aac", "aabcc", "aabbccd"},
+              {"ac", "aa", "aabbbc", "aacdd"});
 }
 
 TEST(GbnfTest, RulesMayBeRecursiveOnBothSides) {
@@ -99,7 +100,8 @@ TEST(GbnfTest, ChessMovesAreAccepted) {
     pawn ::= ([a-h] "x")? [a-h] [1-8] ("=" [NBKQR])?
     castle ::= "O-O" "-O"?
   )~";
-  ExpectTexts(chess, {"1. e4 e5\n2. Nf3 Nc6\n", "1. e4 e5\n2. O-O-O exd8=Q#\n"}, {"1. e4 e5\n", "1. e4 e9\n2. a4 a5\n"});
+  ExpectTexts(chess, {"1. e4 e5\n2. Nf3 Nc6\n", "1. e4 e5\n2. O-O-O exd8=Q#\n"},
+              {"1. e4 e5\n", "1. e4 e9\n2. a4 a5\n"});
   EXPECT_TRUE(IsOneTerminal(GrammarOf(chess)));
 }
 
@@ -112,13 +114,15 @@ TEST(GbnfTest, MistakesAreReportedWithTheirPlace) {
   EXPECT_EQ(ErrorOf("root ::= \"é\" )"), "grammar: unexpected character at line 1, column 14");
   EXPECT_EQ(ErrorOf("root ::= [b-a]"), "grammar: the ends of a range are in the wrong order at line 1, column 14");
   EXPECT_EQ(ErrorOf("root ::= [\\d]"), "grammar: unknown escape at line 1, column 13");
-  EXPECT_EQ(ErrorOf("root ::= \"a\"{3,2}"), "grammar: the bounds of a repetition are in the wrong order at line 1, column 17");
+  EXPECT_EQ(ErrorOf("root ::= \"a\"{3,2}"),
+            "grammar: the bounds of a repetition are in the wrong order at line 1, column 17");
   EXPECT_EQ(ErrorOf("root ::= * \"a\""), "grammar: unexpected character at line 1, column 10");
   EXPECT_EQ(ErrorOf("root ::= root"), "grammar: allows no text");
   EXPECT_EQ(ErrorOf("root ::= !<[1]>"),
             "grammar: ! must be repeated with * or +: single tokens are not told apart in text at line 1, column 10");
   EXPECT_EQ(ErrorOf("root[lazy] ::= \"a\""), "grammar: options of a rule are not supported at line 1, column 5");
-  EXPECT_EQ(ErrorOf("root ::= " + std::string(30'000, '(')), "grammar: nested too deeply (limit 250) at line 1, column 261");
+  EXPECT_EQ(ErrorOf("root ::= " + std::string(30'000, '(')),
+            "grammar: nested too deeply (limit 250) at line 1, column 261");
 }
 
 // Token 0 is text, and tokens 1 to 3 are special. Token 3 ends the output.
@@ -220,9 +224,10 @@ TEST(LarkTest, LazyRulesEndAtTheFirstMatch) {
 }
 
 TEST(LarkTest, RulesMayBeRecursive) {
-  ExpectTexts("start: expr\nexpr: expr \"+\" term | term\nterm: term \"*\" factor | factor\n"
-              "factor: \"(\" expr \")\" | NUMBER\nNUMBER: /[0-9]+/",
-              {"1", "1+2*3", "(1+2)*(3)"}, {"", "1+", "(1"});
+  ExpectTexts(
+      "start: expr\nexpr: expr \"+\" term | term\nterm: term \"*\" factor | factor\n"
+      "factor: \"(\" expr \")\" | NUMBER\nNUMBER: /[0-9]+/",
+      {"1", "1+2*3", "(1+2)*(3)"}, {"", "1+", "(1"});
 }
 
 TEST(LarkTest, SchemasAndSubstringsAreInline) {
@@ -231,9 +236,10 @@ TEST(LarkTest, SchemasAndSubstringsAreInline) {
 }
 
 TEST(LarkTest, TerminalsOfTheLibraryAreImported) {
-  ExpectTexts("%import common (INT, ESCAPED_STRING)\n%import common.CNAME -> ID\nstart: INT ESCAPED_STRING ID C\n"
-              "%import common.C_COMMENT -> C",
-              {"12\"a\\\"b\"x_1/* a **/"}, {"12\"a\"b\"x/**/", "1\"\"x/* */ */"});
+  ExpectTexts(
+      "%import common (INT, ESCAPED_STRING)\n%import common.CNAME -> ID\nstart: INT ESCAPED_STRING ID C\n"
+      "%import common.C_COMMENT -> C",
+      {"12\"a\\\"b\"x_1/* a **/"}, {"12\"a\"b\"x/**/", "1\"\"x/* */ */"});
 }
 
 TEST(LarkTest, SpecialTokensAreNamedInRules) {
@@ -250,7 +256,8 @@ TEST(LarkTest, MistakesAndMissingFeaturesAreReportedWithTheirPlace) {
   EXPECT_EQ(ErrorOf("start: a\n"), "grammar: the name a is not defined at line 1, column 8");
   EXPECT_EQ(ErrorOf("a: \"a\""), "grammar: has no rule start");
   EXPECT_EQ(ErrorOf(""), "grammar: has no rule start");
-  EXPECT_EQ(ErrorOf("start: A\nA: B\nB: \"b\" A"), "grammar: the terminal A uses itself, which only rules may at line 2, column 1");
+  EXPECT_EQ(ErrorOf("start: A\nA: B\nB: \"b\" A"),
+            "grammar: the terminal A uses itself, which only rules may at line 2, column 1");
   EXPECT_EQ(ErrorOf("start: A\nA: start"), "grammar: the rule start cannot be used in a terminal at line 2, column 4");
   EXPECT_EQ(ErrorOf("start: /(/"), "grammar: the pattern: missing ) at character 2, which begins at line 1, column 8");
   EXPECT_EQ(ErrorOf("start[max_tokens=5]: /a/"), "grammar: max_tokens is not supported at line 1, column 7");

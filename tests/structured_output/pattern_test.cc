@@ -113,6 +113,15 @@ TEST(PatternTest, PatternsOfSchemasSearch) {
   EXPECT_TRUE(Searches("^(?<year>\\d{4})$", "2026"));
 }
 
+TEST(PatternTest, ClassesOfRustAreThoseOfUnicode) {
+  EXPECT_TRUE(Matches("\\d\\w\\s", "\u09ea\u00e9\u3000", PatternSyntax::kRust, PatternMatch::kWhole));
+  EXPECT_FALSE(Matches("\\W", "\u00e9", PatternSyntax::kRust, PatternMatch::kWhole));
+  EXPECT_FALSE(Matches("\\d", "\u09ea", PatternSyntax::kRe2, PatternMatch::kWhole));
+  EXPECT_TRUE(Matches("[[]", "[", PatternSyntax::kRe2, PatternMatch::kWhole));
+  EXPECT_EQ(ErrorOf("[a-z&&[^x]]", PatternSyntax::kRust),
+            "nested classes and operators of classes are not supported at character 5");
+}
+
 TEST(PatternTest, TheCaseIsIgnoredUnderTheFlag) {
   EXPECT_TRUE(Matches("(?i)stra\u00dfe", "STRA\u00dfE", PatternSyntax::kRe2, PatternMatch::kWhole));
   EXPECT_TRUE(Matches("a(?i:B)c", "abc", PatternSyntax::kRe2, PatternMatch::kWhole));

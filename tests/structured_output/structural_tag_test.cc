@@ -72,9 +72,10 @@ TEST(StructuralTagTest, TheOlderFormHasStructuresAndTriggers) {
 }
 
 TEST(StructuralTagTest, FreeTextEndsAtATrigger) {
-  ExpectTexts(Wrapped(TriggeredTags("")),
-              {"", "text", "<functio", "<<function=f>1</function>", "<function=g>abc</function> and <function=f>2</function>"},
-              {"<function=", "<function=f>1", "<function=h>", "<function=f>a</function>"});
+  ExpectTexts(
+      Wrapped(TriggeredTags("")),
+      {"", "text", "<functio", "<<function=f>1</function>", "<function=g>abc</function> and <function=f>2</function>"},
+      {"<function=", "<function=f>1", "<function=h>", "<function=f>a</function>"});
 }
 
 TEST(StructuralTagTest, TagsMayBeRequiredAndLimitedToOne) {
@@ -83,21 +84,22 @@ TEST(StructuralTagTest, TagsMayBeRequiredAndLimitedToOne) {
               {"", "text", "text<function=f>1</function>"});
   ExpectTexts(Wrapped(TriggeredTags(R"(, "stop_after_first": true)")), {"", "text", "text<function=f>1</function>"},
               {"<function=f>1</function>text"});
-  ExpectTexts(Wrapped(TriggeredTags(R"(, "at_least_one": true, "stop_after_first": true)")), {"<function=f>1</function>"},
-              {"", "<function=f>1</function><function=f>1</function>"});
+  ExpectTexts(Wrapped(TriggeredTags(R"(, "at_least_one": true, "stop_after_first": true)")),
+              {"<function=f>1</function>"}, {"", "<function=f>1</function><function=f>1</function>"});
   ExpectTexts(Wrapped(TriggeredTags(R"(, "excludes": ["bad"])")), {"ba", "good<function=f>1</function>"},
               {"bad", "bad<function=f>1</function>", "<function=f>1</function>bad"});
 }
 
 TEST(StructuralTagTest, OverlappingTriggersFireAtTheFirstEnd) {
-  ExpectTexts(Wrapped(R"json({"type": "triggered_tags", "triggers": ["ab", "b"], "tags": [
-                {"begin": "ab(", "content": {"type": "const_string", "value": "1"}, "end": ")"},
-                {"begin": "b[", "content": {"type": "const_string", "value": "2"}, "end": "]"}]})json"),
-              {"a", "ab(1)", "xb[2]a", "ab[2]"}, {"b", "ab", "b(1)"});
+  ExpectTexts(Wrapped(R"({"type": "triggered_tags", "triggers": ["ab", "b"], "tags": [
+                {"begin": "ab{", "content": {"type": "const_string", "value": "1"}, "end": "}"},
+                {"begin": "b[", "content": {"type": "const_string", "value": "2"}, "end": "]"}]})"),
+              {"a", "ab{1}", "xb[2]a", "ab[2]"}, {"b", "ab", "b{1}"});
 }
 
 TEST(StructuralTagTest, TextInATagEndsAtItsEnd) {
-  const std::string tag = R"({"type": "tag", "begin": "<a>", "content": {"type": "any_text"}, "end": ["</a>", "</b>"]})";
+  const std::string tag =
+      R"({"type": "tag", "begin": "<a>", "content": {"type": "any_text"}, "end": ["</a>", "</b>"]})";
   ExpectTexts(Wrapped(tag), {"<a></a>", "<a>x</c></b>"}, {"<a>x</a></a>", "<a>x</b></a>", "<a>x"});
   ExpectTexts(Wrapped(R"({"type": "tag", "begin": "[", "content": )" + TriggeredTags("") + R"(, "end": "]"})"),
               {"[a<function=g>b</function>c]"}, {"[a]b<function=g>b</function>]"});
@@ -116,7 +118,8 @@ TEST(StructuralTagTest, FormatsAreComposed) {
 
 TEST(StructuralTagTest, TagsHaveSeparators) {
   const std::string tags = R"({"type": "tags_with_separator", "separator": ", ", "tags": )" + kFunctions;
-  ExpectTexts(Wrapped(tags + "}"), {"", "<function=f>1</function>", "<function=f>1</function>, <function=g>a</function>"},
+  ExpectTexts(Wrapped(tags + "}"),
+              {"", "<function=f>1</function>", "<function=f>1</function>, <function=g>a</function>"},
               {"<function=f>1</function>, ", "x"});
   ExpectTexts(Wrapped(tags + R"(, "at_least_one": true, "stop_after_first": true})"), {"<function=f>1</function>"},
               {"", "<function=f>1</function>, <function=g>a</function>"});
@@ -163,7 +166,8 @@ TEST(StructuralTagTest, MistakesAreReportedWithTheirPlace) {
   EXPECT_EQ(ErrorOf(Wrapped(R"({"type": "sequence", "elements": [{"type": "regex", "pattern": "("}]})")),
             "structural tag: format.elements[0].pattern: missing ) at character 2");
   EXPECT_EQ(ErrorOf(Wrapped(R"({"type": "json_schema", "json_schema": {"type": "foo"}})")),
-            "structural tag: format.json_schema: JSON schema: #/type: unknown type \"foo\"");
+            "structural tag: format.json_schema: JSON schema: #/type: must be null, boolean, object, array, number, "
+            "integer or string");
   EXPECT_EQ(ErrorOf(Wrapped(R"({"type": "json_schema", "json_schema": {}, "style": "qwen_xml"})")),
             "structural tag: format.style: only json is supported");
   EXPECT_EQ(ErrorOf(Wrapped(R"({"type": "grammar", "grammar": "root ::= x"})")),

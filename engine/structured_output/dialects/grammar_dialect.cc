@@ -58,8 +58,8 @@ SymbolId AddTextChoice(GrammarBuilder& builder, std::span<const std::string> tex
 SymbolId AddWholePattern(GrammarBuilder& builder, std::string_view pattern) {
   if (pattern.empty()) throw RequestError("regex: must not be empty");
   try {
-    return builder.AddTerminal(ParsePattern(builder.regexes(), pattern, PatternSyntax::kRe2, PatternMatch::kWhole,
-                                            TextSpelling::kUtf8));
+    return builder.AddTerminal(
+        ParsePattern(builder.regexes(), pattern, PatternSyntax::kRe2, PatternMatch::kWhole, TextSpelling::kUtf8));
   } catch (const RequestError& error) {
     throw RequestError(std::string("regex: ") + error.what());
   }

@@ -187,7 +187,7 @@ class Lowering {
 
   GrammarBuilder& builder_;
   const GrammarTree& tree_;
-  std::vector<State> states_;                // by rule
+  std::vector<State> states_;               // by rule
   std::vector<std::optional<Part>> parts_;  // by rule; set when it is done or known to be recursive
   size_t num_total_parts_ = 0;
 };

@@ -48,7 +48,7 @@ NamedTokens TokensOfRange(const GrammarVocabulary& vocabulary, TokenRange range)
   if (vocabulary.bytes == nullptr) return {.ranges = {range}, .texts = {}};
   if (!vocabulary.bytes(range.first) || !vocabulary.bytes(range.last)) {
     throw UnknownTokenError("the model has no token " +
-                       std::to_string(vocabulary.bytes(range.first) ? range.last : range.first));
+                            std::to_string(vocabulary.bytes(range.first) ? range.last : range.first));
   }
   for (int32_t id = range.first; id <= range.last; ++id) {
     std::optional<std::string> bytes = vocabulary.bytes(id);

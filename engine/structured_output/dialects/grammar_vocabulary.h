@@ -32,7 +32,7 @@ class UnknownTokenError : public std::runtime_error {
 
 // A set of tokens as grammars write it. A token that has bytes stands for its bytes, however they are split.
 struct NamedTokens {
-  std::vector<TokenRange> ranges;   // special tokens
+  std::vector<TokenRange> ranges;  // special tokens
   std::vector<std::string> texts;  // those with bytes
 
   void Append(const NamedTokens& other);

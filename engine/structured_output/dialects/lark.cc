@@ -193,7 +193,7 @@ class LarkCompiler {
 
   RegexId Pattern(NodeId id) {
     try {
-      return ParsePattern(store_, document_.nodes[id].text, PatternSyntax::kRe2, PatternMatch::kWhole,
+      return ParsePattern(store_, document_.nodes[id].text, PatternSyntax::kRust, PatternMatch::kWhole,
                           TextSpelling::kUtf8);
     } catch (const RequestError& error) {
       Fail(id, std::string("the pattern: ") + error.what() + ", which begins");

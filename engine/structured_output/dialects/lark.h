@@ -1,6 +1,6 @@
-// Lark, in llguidance's dialect: see lark_document.h for its syntax. A terminal is a regular expression, whose texts are
-// all those that match, also where a longer one would match. Between terminals of rules, and after the last one, there
-// may be the texts of %ignore. One thread per builder.
+// Lark, in llguidance's dialect: see lark_document.h for its syntax. A terminal is a regular expression, whose texts
+// are all those that match, also where a longer one would match. Between terminals of rules, and after the last one,
+// there may be the texts of %ignore. One thread per builder.
 //
 // stop="x" on a rule means that its text ends before the first x. llguidance lets the model write x and takes it back.
 #pragma once

@@ -6,7 +6,7 @@
 
 namespace vllm {
 
-// Returns the pattern of a terminal, in the syntax of RE2, or nullopt.
+// Returns the pattern of a terminal, in the syntax of Rust, or nullopt.
 std::optional<std::string_view> CommonTerminal(std::string_view name);
 
 }  // namespace vllm

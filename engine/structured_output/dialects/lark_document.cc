@@ -395,7 +395,8 @@ class LarkReader {
       char32_t value = 0;
       for (int i = 0; i < 4; ++i) {
         const char c = cursor_.Peek();
-        const auto digit = std::string_view("0123456789abcdef").find(c >= 'A' && c <= 'F' ? static_cast<char>(c | 0x20) : c);
+        const auto digit =
+            std::string_view("0123456789abcdef").find(c >= 'A' && c <= 'F' ? static_cast<char>(c | 0x20) : c);
         if (c == '\0' || digit == std::string_view::npos) cursor_.Fail("missing hexadecimal digit");
         value = value * 16 + static_cast<char32_t>(digit);
         cursor_.TakeCodePoint();

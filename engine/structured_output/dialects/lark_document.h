@@ -17,7 +17,6 @@
 #include <utility>
 #include <vector>
 
-
 namespace vllm {
 
 struct LarkDocument {
@@ -26,14 +25,14 @@ struct LarkDocument {
   static constexpr size_t kMaxDefinitions = 50'000;
 
   enum class Kind : uint8_t {
-    kString,     // text, unescaped
-    kPattern,    // text, with its flags
+    kString,      // text, unescaped
+    kPattern,     // text, with its flags
     kCodePoints,  // min..max
-    kName,       // text: of a rule or terminal
-    kToken,      // text: <name>
-    kTokenIds,   // ranges
-    kJson,       // text: a schema
-    kSubstring,  // texts
+    kName,        // text: of a rule or terminal
+    kToken,       // text: <name>
+    kTokenIds,    // ranges
+    kJson,        // text: a schema
+    kSubstring,   // texts
     kSequence,
     kAlternatives,
     kAnd,
@@ -44,9 +43,9 @@ struct LarkDocument {
     Kind kind = Kind::kSequence;
     size_t at = 0;  // in the text of the grammar
     std::string text = {};
-    bool ignores_case = false;        // kString
-    bool is_complement = false;       // kTokenIds
-    uint32_t min = 0, max = 0;        // kRepeat, kCodePoints
+    bool ignores_case = false;          // kString
+    bool is_complement = false;         // kTokenIds
+    uint32_t min = 0, max = 0;          // kRepeat, kCodePoints
     std::vector<NodeId> children = {};  // kNot, kRepeat: one
     std::vector<std::pair<int32_t, int32_t>> ranges = {};
     std::vector<std::string> texts = {};
@@ -63,8 +62,8 @@ struct LarkDocument {
   std::vector<Definition> definitions;
   std::unordered_map<std::string, uint32_t> by_name;  // indices of definitions
   std::vector<NodeId> ignored;                        // of %ignore
-  bool ignores_once = false;   // between two terminals at most one of them; otherwise any number
-  bool ignores_first = false;  // also before the first terminal
+  bool ignores_once = false;                          // between two terminals at most one of them; otherwise any number
+  bool ignores_first = false;                         // also before the first terminal
 };
 
 // Returns whether a name is that of a terminal, which is written in upper case.

@@ -382,7 +382,7 @@ class StructuralTagReader {
     std::vector<std::string> triggers = Texts(json, path, "triggers");
     if (triggers.empty()) Fail(Child(path, "triggers"), "must not be empty");
     std::ranges::sort(triggers);
-    triggers.erase(std::ranges::unique(triggers).begin(), triggers.end());
+    triggers.erase(std::unique(triggers.begin(), triggers.end()), triggers.end());
     return triggers;
   }
 

@@ -88,9 +88,26 @@ const std::vector<std::vector<char32_t>>& CaseGroups() {
   return groups;
 }
 
+// Unicode Technical Standard #18, annex C.
+CodePointSet RustClass(char letter) {
+  const auto& categories = Categories();
+  if (letter == 'd') return categories.at("Nd");
+  if (letter == 's') {
+    return {{'\t', '\r'},     {' ', ' '},       {0x85, 0x85},     {0xA0, 0xA0},     {0x1680, 0x1680},
+            {0x2000, 0x200A}, {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}};
+  }
+  // Join_Control, and the symbols that are alphabetic.
+  CodePointSet set = {{0x200C, 0x200D}, {0x24B6, 0x24E9}, {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}};
+  for (const char* name : {"Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "Pc"}) {
+    set = set.Union(categories.at(name));
+  }
+  return set;
+}
+
 }  // namespace
 
 CodePointSet EscapeClass(char letter, PatternSyntax syntax) {
+  if (syntax == PatternSyntax::kRust) return RustClass(letter);
   if (letter == 'd') return {{'0', '9'}};
   if (letter == 'w') return {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
   if (syntax == PatternSyntax::kRe2) return {{'\t', '\n'}, {'\f', '\r'}, {' ', ' '}};

@@ -12,7 +12,8 @@ namespace vllm {
 
 enum class PatternSyntax : uint8_t {
   kEcma,  // ECMA-262 with the u flag, as JSON Schema's `pattern`
-  kRe2,   // RE2, and with it most of Rust's regex: --regex, Lark
+  kRe2,   // RE2: --regex, structural tags
+  kRust,  // the same with the \d, \w and \s of Rust's regex, which are classes of Unicode: Lark
 };
 
 enum class PatternMatch : uint8_t {

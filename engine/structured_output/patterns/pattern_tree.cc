@@ -20,7 +20,7 @@ constexpr uint32_t kMaxRepeat = uint32_t{1} << 20;
 class Parser {
  public:
   Parser(std::string_view pattern, PatternSyntax syntax)
-      : pattern_(pattern), is_ecma_(syntax == PatternSyntax::kEcma) {}
+      : pattern_(pattern), syntax_(syntax), is_ecma_(syntax == PatternSyntax::kEcma) {}
 
   PatternTree Parse() {
     if (pattern_.size() > PatternTree::kMaxBytes) {
@@ -283,11 +283,11 @@ class Parser {
       case 'd':
       case 'w':
       case 's':
-        return EscapeClass(static_cast<char>(c), Syntax());
+        return EscapeClass(static_cast<char>(c), syntax_);
       case 'D':
       case 'W':
       case 'S':
-        return EscapeClass(static_cast<char>(c - 'A' + 'a'), Syntax()).Complement();
+        return EscapeClass(static_cast<char>(c - 'A' + 'a'), syntax_).Complement();
       case 'p':
       case 'P':
         return Property(c == 'P');
@@ -297,8 +297,6 @@ class Parser {
       }
     }
   }
-
-  PatternSyntax Syntax() const { return is_ecma_ ? PatternSyntax::kEcma : PatternSyntax::kRe2; }
 
   CodePointSet Property(bool negated) {
     std::string_view name;
@@ -426,6 +424,10 @@ class Parser {
         at_ = end + 2;
         continue;
       }
+      // Rust reads nested classes and operators, which are ordinary characters for RE2.
+      if (syntax_ == PatternSyntax::kRust && (LooksAt("[") || LooksAt("&&") || LooksAt("--") || LooksAt("~~"))) {
+        Fail("nested classes and operators of classes are not supported");
+      }
       const CodePointSet first = BracketItem();
       if (!LooksAt("-") || pattern_.substr(at_).starts_with("-]")) {
         if (first.ranges().size() == 1) {
@@ -462,6 +464,7 @@ class Parser {
   }
 
   std::string_view pattern_;
+  PatternSyntax syntax_;
   bool is_ecma_;
   size_t at_ = 0;
   Flags flags_;
