@@ -205,6 +205,35 @@ TEST(GrammarAutomatonTest, AGrammarWithoutTextAllowsNothing) {
   EXPECT_EQ(automaton.Forced(position, 10).bytes, "");
 }
 
+// The text "a", and 2^30 times "b".
+class LongAutomaton : public ByteAutomaton {
+ public:
+  int32_t Next(int32_t state, uint8_t byte) const override {
+    if (byte == 'a' && state == 0) return kEnd;
+    return byte == 'b' && state < kEnd ? state + 1 : -1;
+  }
+  bool IsFinal(int32_t state) const override { return state == kEnd; }
+  std::vector<ByteSet> ByteClasses() const override { return {ByteSet::Range('a', 'a'), ByteSet::Range('b', 'b')}; }
+
+ private:
+  static constexpr int32_t kEnd = 1 << 30;
+};
+
+TEST(GrammarAutomatonTest, AMaskForWhichATextIsHardToFindIsAnError) {
+  GrammarBuilder builder;
+  RegexStore& regexes = builder.regexes();
+  const RegexId other = regexes.Concat(regexes.Star(regexes.Literal("b")), regexes.Literal("c"));
+  const RegexId rare = regexes.And({regexes.Automaton(std::make_shared<const LongAutomaton>()), regexes.Not(other)});
+  const SymbolId start = builder.AddTerminal(rare);
+  const std::vector<std::string> tokens = {"a", "b", "bb"};
+  GrammarAutomaton automaton(builder.Finish(start), std::make_shared<const VocabTrie>(tokens, 3));
+  EXPECT_TRUE(Accepts(automaton, "a"));
+  Position position;
+  EXPECT_EQ(MessageOf<EmptinessLimitError>([&] { automaton.AllowedTokens(position); }),
+            "the grammar needs too many states to find out if it has a text (limit 100000)");
+  EXPECT_EQ(position.text, "");
+}
+
 GrammarAutomaton Brackets() {
   return Automaton([](GrammarBuilder& builder, SymbolId start) {
     const SymbolId list = builder.AddRepeat(start, Text(builder, ","), 0, GrammarBuilder::kUnbounded);
