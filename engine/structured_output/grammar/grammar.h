@@ -1,5 +1,5 @@
 // Grammar: a context-free grammar over bytes. A terminal is a regular expression over bytes, or a set of special
-// tokens, which have no bytes. The text of a terminal may end wherever its expression matches, not only at the longest
+// tokens, which have no bytes. The text of a terminal may end at each match of its expression, not only at the longest
 // match. A text that the terminal matches is not split further, so terminals should be as large as possible: matching
 // is fast inside a terminal.
 //

@@ -1,4 +1,4 @@
-// The two kinds of RuleAutomaton that need nothing but the symbols: alternatives that are sequences, and repetition.
+// The two kinds of RuleAutomaton that need only the symbols: alternatives that are sequences, and repetition.
 // Owned by a Grammar; one thread at a time.
 #pragma once
 

@@ -48,7 +48,7 @@ class ArrayRule : public RuleAutomaton {
   static constexpr uint32_t kEnd = 1;
   struct Position {
     uint64_t count = 0;      // elements, up to where counting no longer matters
-    uint64_t contained = 0;  // of those that count for `contains`, likewise
+    uint64_t contained = 0;  // of those that count for `contains`, up to the bound
     bool needs_comma = false;
     std::string seen;  // of unique_values
   };

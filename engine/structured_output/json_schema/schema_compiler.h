@@ -24,7 +24,7 @@ struct JsonSchemaOptions {
 // GrammarLimitError.
 SymbolId AddJsonSchema(GrammarBuilder& builder, std::string_view schema, const JsonSchemaOptions& options,
                        std::vector<std::string>* warnings = nullptr);
-// The same as a grammar of its own.
+// Returns the same rules as a complete grammar.
 Grammar CompileJsonSchema(std::string_view schema, const JsonSchemaOptions& options = {},
                           std::vector<std::string>* warnings = nullptr);
 
