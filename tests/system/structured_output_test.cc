@@ -245,7 +245,7 @@ TEST_F(StructuredOutputTest, ImpossibleRequestsAreRejected) {
   const auto error_of = [&](const SamplingParams& params, const Ids& prior = {}) {
     return MessageOf<RequestError>([&] { Run(Ids{1, 2}, params, prior); });
   };
-  EXPECT_EQ(error_of(Params(R"({"format":"iri"})", 1)), "JSON schema: #/format: not supported (iri)");
+  EXPECT_EQ(error_of(Params(R"({"format":"idn-email"})", 1)), "JSON schema: #/format: not supported (idn-email)");
   SamplingParams params = Params(kSchemas[1], 1);
   params.ignore_eos = true;
   EXPECT_EQ(error_of(params), "structured_outputs: not possible with ignore_eos");
