@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/config/errors.h"
-#include "engine/structured_output/matcher/grammar_automaton.h"
 #include "engine/structured_output/json_schema/schema_compiler.h"
+#include "engine/structured_output/matcher/grammar_automaton.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace vllm {
@@ -52,7 +52,7 @@ void FuzzOne(std::string_view input) {
   const size_t end = input.find('\0');
   try {
     GrammarAutomaton automaton(CompileJsonSchema(input.substr(0, end)),
-                                   std::make_shared<const VocabTrie>(std::vector<std::string>(), 0));
+                               std::make_shared<const VocabTrie>(std::vector<std::string>(), 0));
     if (end != input.npos) Walk(automaton, input.substr(end + 1));
   } catch (const RequestError&) {
   } catch (const std::runtime_error& error) {
