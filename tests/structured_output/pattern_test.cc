@@ -126,6 +126,9 @@ TEST(PatternTest, TheCaseIsIgnoredUnderTheFlag) {
   EXPECT_TRUE(Matches("(?i)stra\u00dfe", "STRA\u00dfE", PatternSyntax::kRe2, PatternMatch::kWhole));
   EXPECT_TRUE(Matches("a(?i:B)c", "abc", PatternSyntax::kRe2, PatternMatch::kWhole));
   EXPECT_FALSE(Matches("a(?i:B)c", "abC", PatternSyntax::kRe2, PatternMatch::kWhole));
+  EXPECT_FALSE(Matches("(?i)\\W", "s", PatternSyntax::kRe2, PatternMatch::kWhole));
+  EXPECT_FALSE(Matches("(?i)\\P{Lu}", "a", PatternSyntax::kRe2, PatternMatch::kWhole));
+  EXPECT_TRUE(Matches("(?i)\\W", "-", PatternSyntax::kRe2, PatternMatch::kWhole));
   EXPECT_TRUE(Matches("(?i)[^k]", "x", PatternSyntax::kRe2, PatternMatch::kWhole));
   EXPECT_FALSE(Matches("(?i)[^k]", "\u212a", PatternSyntax::kRe2, PatternMatch::kWhole));  // the Kelvin sign
   EXPECT_TRUE(Matches("(?i)[\u00e0-\u00e9]", "\u00c9", PatternSyntax::kRe2, PatternMatch::kWhole));
@@ -178,6 +181,14 @@ TEST(PatternTest, WhatIsNotSupportedIsNamed) {
 TEST(PatternTest, HostilePatternsAreBounded) {
   const std::string many(100'000, '(');
   EXPECT_EQ(ErrorOf(many), "nested too deeply (limit 250) at character 252");
+  std::string counts = "a";
+  std::string classes;
+  for (int i = 0; i < 30'000; ++i) {
+    counts += "{2}";
+    classes += "\\p{L}";
+  }
+  EXPECT_EQ(ErrorOf(counts), "nested too deeply (limit 250) at character 755");
+  EXPECT_EQ(ErrorOf(classes), "too many ranges of characters (limit 200000)");
   std::string optional;
   for (int i = 0; i < 5000; ++i) optional += "a?";
   for (const std::string& pattern :

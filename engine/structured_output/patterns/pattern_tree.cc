@@ -17,6 +17,9 @@ using Kind = PatternTree::Kind;
 // The largest bound of a counted repetition, which is a counter and needs no space.
 constexpr uint32_t kMaxRepeat = uint32_t{1} << 20;
 
+// The most ranges of all classes together. \pL alone has 600.
+constexpr size_t kMaxRanges = 200'000;
+
 class Parser {
  public:
   Parser(std::string_view pattern, PatternSyntax syntax)
@@ -47,6 +50,10 @@ class Parser {
     const std::string_view before = pattern_.substr(0, at_);
     const auto num = std::ranges::count_if(before, [](char c) { return !tokenizer::IsUtf8Continuation(c); });
     throw RequestError(why + " at character " + std::to_string(num + 1));
+  }
+
+  [[noreturn]] void FailDepth() const {
+    Fail("nested too deeply (limit " + std::to_string(PatternTree::kMaxDepth) + ")");
   }
 
   bool AtEnd() const { return at_ == pattern_.size(); }
@@ -80,12 +87,15 @@ class Parser {
     PatternTree::Node node;
     node.kind = Kind::kClass;
     node.set = flags_.ignores_case ? FoldCase(set) : std::move(set);
+    num_ranges_ += node.set.ranges().size();
+    if (num_ranges_ > kMaxRanges) {
+      throw RequestError("too many ranges of characters (limit " + std::to_string(kMaxRanges) + ")");
+    }
     return Add(std::move(node));
   }
 
   uint32_t Alternatives(int depth) {
-    if (depth > PatternTree::kMaxDepth)
-      Fail("nested too deeply (limit " + std::to_string(PatternTree::kMaxDepth) + ")");
+    if (depth > PatternTree::kMaxDepth) FailDepth();
     const Flags outer = flags_;
     std::vector<uint32_t> alternatives = {Sequence(depth)};
     while (Take("|")) alternatives.push_back(Sequence(depth));
@@ -227,8 +237,10 @@ class Parser {
   }
 
   uint32_t Quantified(uint32_t atom) {
-    while (true) {
+    for (int depth = 0;; ++depth) {
       SkipSpace();
+      // Each quantifier is a level of the tree, which the compiler descends by recursion.
+      if (depth > PatternTree::kMaxDepth) FailDepth();
       uint32_t min = 0;
       uint32_t max = RegexStore::kUnbounded;
       if (Take("+")) {
@@ -275,6 +287,11 @@ class Parser {
     return AddClass(EscapedSet());
   }
 
+  // Without regard to case, the opposite is that of all cases.
+  CodePointSet Opposite(const CodePointSet& set) const {
+    return (flags_.ignores_case ? FoldCase(set) : set).Complement();
+  }
+
   // Reads an escape of one character or of a class.
   CodePointSet EscapedSet() {
     ++at_;  // the backslash
@@ -287,7 +304,7 @@ class Parser {
       case 'D':
       case 'W':
       case 'S':
-        return EscapeClass(static_cast<char>(c - 'A' + 'a'), syntax_).Complement();
+        return Opposite(EscapeClass(static_cast<char>(c - 'A' + 'a'), syntax_));
       case 'p':
       case 'P':
         return Property(c == 'P');
@@ -316,7 +333,7 @@ class Parser {
     }
     const std::optional<CodePointSet> set = UnicodeClass(name);
     if (!set) Fail("unknown Unicode property");
-    return negated ? set->Complement() : *set;
+    return negated ? Opposite(*set) : *set;
   }
 
   std::optional<char32_t> HexDigits(size_t num_digits) {
@@ -469,6 +486,7 @@ class Parser {
   size_t at_ = 0;
   Flags flags_;
   PatternTree tree_;
+  size_t num_ranges_ = 0;  // of all classes
 };
 
 }  // namespace
