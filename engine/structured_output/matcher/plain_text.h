@@ -1,6 +1,5 @@
-// Plain text: well-formed UTF-8 without quotation marks, backslashes and control characters, that is text which may
-// stand in a JSON string as it is. Most tokens of a vocabulary are plain, and most positions in a string allow all of
-// them.
+// Plain text: well-formed UTF-8 without quotation marks, backslashes and control characters. It needs no escapes in a
+// JSON string. Most tokens of a vocabulary are plain, and most positions in a string allow all of them.
 //
 // PlainTextState is a state of the automaton that reads it byte by byte.
 #pragma once

@@ -1,6 +1,6 @@
-// RowStore: the rows of an Earley parser for one Grammar. A row is a position in a text, between two terminals, as far
-// as the grammar is concerned: the rules that are open, each with its state, and where each returns to. Positions that
-// cannot be told apart are one row, so the rows of lists of any length are few, and all texts of a grammar share them.
+// RowStore: the rows of an Earley parser for one Grammar. A row describes a position between two
+// terminals of a text: the open rules, the state of each, and where each returns to. Positions with the same open rules
+// share one row, so a list of any length needs few rows, and all texts of a grammar share them.
 // Owned by a GrammarAutomaton; one thread at a time.
 //
 // Invariant 1: an item that is predicted by the last symbol of a rule returns where the rule returns (a tail call), so

@@ -2,7 +2,7 @@
 // grammar allows any plain text of up to n characters, the plain tokens need not be looked at one by one: their mask is
 // ready. (llguidance has such slices too.) Immutable; any thread.
 //
-// A token is plain if it is the beginning of a plain text; its last character may be incomplete. Any other token is
+// A plain token is the beginning of a plain text; its last character may be incomplete. Any other token consists of
 // plain characters and a suffix, which begins with the first byte that is not plain.
 #pragma once
 

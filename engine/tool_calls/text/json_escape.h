@@ -7,7 +7,8 @@
 
 namespace vllm {
 
-// Appends the byte as it is written inside a JSON string. The bytes of a UTF-8 character may come one by one.
+// Appends the byte with the escape that it needs inside a JSON string. The caller may pass the bytes of a UTF-8
+// character one at a time.
 void AppendJsonEscaped(char c, std::string& out);
 void AppendJsonEscaped(std::string_view text, std::string& out);
 // Returns `text` as a JSON string with quotes.

@@ -208,7 +208,7 @@ JsonTypes JsonTypeOf(std::string_view text) {
     out.clear();
     switch (scanner.Feed(c, out)) {
       case JsonTextScanner::Result::kMore:
-        // The text must be JSON as it is.
+        // The text must be valid JSON without corrections.
         if (out.size() > 1) return 0;
         break;
       case JsonTextScanner::Result::kDone:
