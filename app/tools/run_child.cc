@@ -91,6 +91,11 @@ ChildResult RunChild(const ChildCommand& command, std::string_view input, const 
       if (fds[4 + i].revents != 0 && !hooks[i].on_ready()) return stop(ChildResult::End::kInterrupted);
     }
   }
+  // Until the child has its own session, Ctrl-C of the terminal ends it as well, maybe before the hook has run.
+  for (const PollHook& hook : hooks) {
+    pollfd ready = {hook.fd, POLLIN, 0};
+    if (poll(&ready, 1, 0) > 0 && !hook.on_ready()) result.end = ChildResult::End::kInterrupted;
+  }
   output.ReadRest(child);
   result.succeeded = child.succeeded();
   result.end_text = child.EndText();

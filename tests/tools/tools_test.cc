@@ -1,5 +1,7 @@
 // Loads and runs tools: programs, tables and directories.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
 
@@ -93,6 +95,22 @@ TEST(RunChildTest, AHookEndsTheProgram) {
   ASSERT_EQ(write(fds[1], "x", 1), 1);
   const PollHook hook = {fds[0], [] { return false; }};
   EXPECT_EQ(Shell("sleep 1000", "", {}, {&hook, 1}).end, ChildResult::End::kInterrupted);
+  close(fds[0]);
+  close(fds[1]);
+}
+
+TEST(RunChildTest, AHookThatIsReadyWhenTheProgramEndsIsNotMissed) {
+  std::array<int, 2> fds{};
+  ASSERT_EQ(pipe(fds.data()), 0);
+  ASSERT_EQ(fcntl(fds[1], F_SETFD, FD_CLOEXEC), 0);
+  const std::string path = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(fds[1]);
+  const PollHook hook = {fds[0], [] { return false; }};
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_EQ(Shell("echo x > " + path, "", {}, {&hook, 1}).end, ChildResult::End::kInterrupted);
+    char byte = 0;
+    while (poll(std::array<pollfd, 1>{{{fds[0], POLLIN, 0}}}.data(), 1, 0) > 0 && read(fds[0], &byte, 1) == 1) {
+    }
+  }
   close(fds[0]);
   close(fds[1]);
 }
