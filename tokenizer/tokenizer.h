@@ -39,6 +39,8 @@ class Tokenizer {
   // are recognized if parse_special is true and are ordinary text otherwise. Throws EncodingStopped (see SetStop) and
   // std::bad_alloc.
   std::vector<int32_t> Encode(std::string_view text, bool add_special_tokens, bool parse_special = true) const;
+  // Encodes a short text in which special tokens are ordinary text. Ignores SetStop.
+  std::vector<int32_t> EncodeOrdinary(std::string_view text) const;
   // Skips ids that have no token. The result is always valid UTF-8.
   std::string Decode(std::span<const int32_t> ids, bool skip_special_tokens) const;
 
@@ -61,6 +63,8 @@ class Tokenizer {
   explicit Tokenizer(std::unique_ptr<const TokenizerParts> parts);
 
  private:
+  std::vector<int32_t> Encode(std::string_view text, bool parse_special, const std::atomic<bool>* stop) const;
+
   std::unique_ptr<const TokenizerParts> parts_;
   const std::atomic<bool>* stop_ = nullptr;
 };

@@ -67,6 +67,7 @@ VllmConfig MakeVllmConfig(const Settings& settings, const ModelConfig& model) {
   config.scheduler.max_num_seqs = AtLeastOne(settings, "max-num-seqs", config.scheduler.max_num_seqs);
   config.scheduler.long_prefill_token_threshold = settings.Integer("long-prefill-token-threshold").value_or(0);
   config.scheduler.enable_chunked_prefill = settings.Switch("enable-chunked-prefill");
+  config.structured_outputs.enable_jump_decoding = settings.Switch("enable-jump-decoding");
   config.scheduler.policy = settings.Text("scheduling-policy").value_or("fcfs") == "priority"
                                 ? SchedulingPolicy::kPriority
                                 : SchedulingPolicy::kFcfs;

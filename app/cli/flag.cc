@@ -324,6 +324,9 @@ constexpr Flag kFlags[] = {
      "reuse the KV cache of prefixes that requests share"},
     {"enable-chunked-prefill", 0, kNegatable, "", "", "true", kEngine, kEngines, false, true,
      "prefill long prompts in chunks over several steps"},
+    {"enable-jump-decoding", 0, kNegatable, "", "", "true", kEngine, kEngines, false, true,
+     "append the tokens that a schema or grammar leaves no choice about, such as the keys of JSON, without a step of "
+     "the model for each; the answer is the same"},
     {"scheduling-policy", 0, kChoice, "POLICY", "fcfs|priority", "fcfs", kEngine, kEngines, false, true,
      "order of waiting requests; fcfs: first come, first served; priority: lowest priority value first"},
     {"max-logprobs", 0, kInteger, "N", "", "20", kEngine, kEngines, false, true,

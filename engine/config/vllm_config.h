@@ -67,6 +67,11 @@ struct ParallelConfig {
   }
 };
 
+struct StructuredOutputsConfig {
+  // Appends the tokens that a grammar leaves no choice about without a step for each. The tokens are the same.
+  bool enable_jump_decoding = true;
+};
+
 class SharedWeights;
 
 enum class LoadFormat : uint8_t { kAuto, kSafetensors, kGguf, kDummy };
@@ -102,6 +107,7 @@ struct VllmConfig {
   SchedulerConfig scheduler;
   ParallelConfig parallel;
   LoadConfig load;
+  StructuredOutputsConfig structured_outputs;
   int64_t max_logprobs = 20;
   // --max-output-memory: limit for the outputs of all unfinished requests; none: see DefaultMaxOutputMemory.
   std::optional<int64_t> max_output_memory_bytes;

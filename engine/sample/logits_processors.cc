@@ -34,6 +34,11 @@ void ApplyBitmask(std::span<const uint32_t> bitmask, std::span<float> logits) {
   for (size_t word = 0; word < bitmask.size(); ++word) {
     if (bitmask[word] == ~0u) continue;
     const size_t end = std::min(word * 32 + 32, logits.size());
+    if (bitmask[word] == 0) {
+      std::fill(logits.begin() + static_cast<std::ptrdiff_t>(word * 32),
+                logits.begin() + static_cast<std::ptrdiff_t>(end), kMasked);
+      continue;
+    }
     for (size_t i = word * 32; i < end; ++i) {
       if ((bitmask[word] >> (i % 32) & 1) == 0) logits[i] = kMasked;
     }

@@ -47,7 +47,9 @@ Sampler::Support Sampler::Process(const SamplingRow& row, std::string& error) {
   bool has_threshold = false;
   Threshold threshold;
   if (params.top_k > 0 && params.top_k < vocab_size_) {
-    threshold.logit = top_k_top_p_sampler_.KthLargest(static_cast<size_t>(params.top_k));
+    // Tokens whose logits are -inf are never sampled.
+    threshold.logit = std::max(top_k_top_p_sampler_.KthLargest(static_cast<size_t>(params.top_k)),
+                               std::numeric_limits<float>::lowest());
     has_threshold = true;
   }
   if (params.min_p > 0.0) {

@@ -9,6 +9,7 @@ namespace vllm {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kLowest = std::numeric_limits<float>::lowest();
 
 bool MoreProbable(const Candidate& a, const Candidate& b) {
   return a.logit != b.logit ? a.logit > b.logit : a.id > b.id;
@@ -62,7 +63,10 @@ float TopKTopPSampler::KthLargest(size_t k) {
     values_.assign(block_max_.begin(), block_max_.end());
     float min_logit = kth_value();
     values_.clear();
-    VisitAtLeast(min_logit, row_, block_max_, [&](float logit, int32_t) { values_.push_back(logit); });
+    // A mask may leave fewer than k tokens.
+    VisitAtLeast(std::max(min_logit, kLowest), row_, block_max_,
+                 [&](float logit, int32_t) { values_.push_back(logit); });
+    if (values_.size() < k) return -kInfinity;
   } else {
     values_.assign(row_.begin(), row_.end());
   }

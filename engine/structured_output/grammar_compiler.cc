@@ -4,10 +4,12 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/config/errors.h"
 #include "engine/structured_output/compile_grammar.h"
+#include "engine/structured_output/continuation_tokens.h"
 #include "tokenizer/token_bytes.h"
 #include "tokenizer/tokenizer.h"
 
@@ -43,7 +45,10 @@ std::shared_ptr<const CompiledGrammar> GrammarCompiler::Compile(const Structured
   Grammar grammar = CompileGrammar(params, Vocabulary());
   std::shared_ptr<const CompiledGrammar> compiled;
   try {
-    compiled = std::make_shared<const CompiledGrammar>(std::move(grammar), trie_);
+    compiled = std::make_shared<const CompiledGrammar>(std::move(grammar), trie_,
+                                                       [tokenizer = tokenizer_, trie = trie_](std::string_view text) {
+                                                         return ContinuationTokens(*tokenizer, *trie, text);
+                                                       });
   } catch (const std::runtime_error& error) {
     throw RequestError(std::string("structured_outputs: ") + error.what());
   }

@@ -22,7 +22,7 @@ class GrammarCompiler {
  public:
   static constexpr size_t kMaxGrammars = 32;
 
-  // `tokenizer` may be null and must outlive this object.
+  // `tokenizer` may be null and must outlive this object and the grammars.
   GrammarCompiler(const tokenizer::Tokenizer* tokenizer, int64_t vocab_size)
       : tokenizer_(tokenizer), vocab_size_(vocab_size) {}
 

@@ -19,8 +19,18 @@ bool GrammarMatcher::AcceptToken(int32_t token_id) {
     is_terminated_ = true;
     return true;
   }
-  const std::string_view bytes = grammar_->automaton.trie().BytesOf(token_id);
-  return !is_terminated_ && !bytes.empty() && grammar_->automaton.Advance(position_, bytes);
+  return !is_terminated_ && grammar_->automaton.AdvanceToken(position_, token_id);
+}
+
+int32_t GrammarMatcher::ForcedToken() {
+  if (is_terminated_) return -1;
+  const int32_t token_id = grammar_->automaton.ForcedToken(position_);
+  return IsStop(token_id) ? -1 : token_id;
+}
+
+void GrammarMatcher::AppendForcedAfter(int32_t token_id, size_t max_tokens, std::vector<int32_t>& forced) {
+  if (is_terminated_ || IsStop(token_id)) return;
+  grammar_->automaton.AppendForcedAfter(position_, token_id, stop_token_ids_, max_tokens, forced);
 }
 
 bool GrammarMatcher::FillBitmask(TokenBitmask& bitmask) {

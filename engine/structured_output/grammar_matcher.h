@@ -13,8 +13,8 @@
 namespace vllm {
 
 struct CompiledGrammar {
-  CompiledGrammar(Grammar grammar, std::shared_ptr<const VocabTrie> trie)
-      : automaton(std::move(grammar), std::move(trie)) {}
+  CompiledGrammar(Grammar grammar, std::shared_ptr<const VocabTrie> trie, GrammarAutomaton::Encoder encoder = nullptr)
+      : automaton(std::move(grammar), std::move(trie), std::move(encoder)) {}
   mutable GrammarAutomaton automaton;  // its states are a cache
 };
 
@@ -30,6 +30,10 @@ class GrammarMatcher {
   // only stop tokens may come. Returns whether the text may continue: whether another token may come. Throws like
   // GrammarAutomaton::Advance.
   bool FillBitmask(TokenBitmask& bitmask);
+  // Returns the token that must come next, which is not a stop token, or -1 if several may. See GrammarAutomaton.
+  int32_t ForcedToken();
+  // Appends the tokens that must come after `token_id`, at most max_tokens.
+  void AppendForcedAfter(int32_t token_id, size_t max_tokens, std::vector<int32_t>& forced);
   // Returns true if the tokens so far are a complete text.
   bool MayEnd();
   bool is_terminated() const { return is_terminated_; }

@@ -15,7 +15,8 @@ std::vector<int32_t> StopIds(const SamplingParams& params) {
 }  // namespace
 
 OutputConstraint::OutputConstraint(const EngineCoreRequest& request)
-    : matcher_(request.grammar, StopIds(request.sampling_params)) {
+    : matcher_(request.grammar, StopIds(request.sampling_params)),
+      may_force_(!request.sampling_params.allowed_token_ids && request.sampling_params.bad_words_token_ids.empty()) {
   if (request.reasoning_format == nullptr) return;
   start_id_ = request.reasoning_format->start_id;
   thinking_.emplace(request.reasoning_format, request.prompt_token_ids);
@@ -48,6 +49,28 @@ bool OutputConstraint::FillBitmask(TokenBitmask& bitmask) {
     must_stop_ = false;
   }
   return true;
+}
+
+int32_t OutputConstraint::ForcedToken() {
+  if (!may_force_ || !error_.empty()) return -1;
+  if (thinking_ && (thinking_->is_thinking() || ThoughtStart() >= 0)) return -1;
+  try {
+    return matcher_.ForcedToken();
+  } catch (const GrammarLimitError&) {
+    return -1;  // FillBitmask reports it
+  }
+}
+
+void OutputConstraint::AppendForcedAfter(int32_t token_id, size_t max_tokens, std::vector<int32_t>& forced) {
+  if (!may_force_ || !error_.empty()) return;
+  // Before the answer, it depends on the token whether a thought may still begin.
+  if (thinking_ && thinking_->phase() != ReasoningPhase::kAnswer) return;
+  const size_t size = forced.size();
+  try {
+    matcher_.AppendForcedAfter(token_id, max_tokens, forced);
+  } catch (const GrammarLimitError&) {
+    forced.resize(size);
+  }
 }
 
 bool OutputConstraint::IsComplete() {

@@ -3,9 +3,11 @@
 // it does not depend on batching or preemption. Owned by the rank's CachedRequestState; one thread at a time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/reasoning/thinking_tracker.h"
 #include "engine/request/engine_core_request.h"
@@ -26,6 +28,11 @@ class OutputConstraint {
   bool FillBitmask(TokenBitmask& bitmask);
   // Returns true if the last FillBitmask allowed only stop tokens.
   bool MustStop() const { return must_stop_; }
+  // Returns the token that must come next because the grammar leaves no choice, or -1; see GrammarAutomaton. Requests
+  // with bad_words or allowed_token_ids are never forced, because they may not allow that token.
+  int32_t ForcedToken();
+  // Appends the tokens that ForcedToken would return one after the other if `token_id` came next, at most max_tokens.
+  void AppendForcedAfter(int32_t token_id, size_t max_tokens, std::vector<int32_t>& forced);
   // Returns true if the answer is complete: the output may end here. Throws std::runtime_error like FillBitmask.
   bool IsComplete();
 
@@ -37,6 +44,7 @@ class OutputConstraint {
   int32_t start_id_ = -1;
   std::optional<ThinkingTracker> thinking_;
   std::string error_;  // of the matcher; empty: none
+  bool may_force_ = false;
   bool must_stop_ = false;
 };
 

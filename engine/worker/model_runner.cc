@@ -81,6 +81,7 @@ void ModelRunner::Execute(const SchedulerOutput& scheduler_output, KVCache& cach
   const ModelInput input{batch_.token_ids(), batch_.positions(), batch_.attention()};
   model_.Forward(input, cache, hidden_.as<float>());
 
+  FindForcedTokens();
   CollectLogitsRows();
   const auto rows_at_once = static_cast<size_t>(LogitsBuffer::MaxRows(config_));
   for (size_t begin = 0; begin < logits_rows_.size(); begin += rows_at_once) {
@@ -88,6 +89,14 @@ void ModelRunner::Execute(const SchedulerOutput& scheduler_output, KVCache& cach
   }
   CountPromptLogprobs();
   if (output != nullptr) FillOutput(*output);
+}
+
+void ModelRunner::FindForcedTokens() {
+  forced_tokens_.clear();
+  for (const BatchEntry& entry : batch_.entries()) {
+    const bool may_force = entry.samples() && entry.state->constraint != nullptr;
+    forced_tokens_.push_back(may_force ? entry.state->constraint->ForcedToken() : -1);
+  }
 }
 
 void ModelRunner::CollectLogitsRows() {
@@ -104,7 +113,9 @@ void ModelRunner::CollectLogitsRows() {
         logits_rows_.push_back({i, entry.first_row + position - entry.first_position(), target});
       }
     }
-    if (entry.samples()) logits_rows_.push_back({i, entry.first_row + entry.num_rows - 1, -1});
+    // A forced token needs logits only for its logprobs.
+    const bool needs_logits = forced_tokens_[i] < 0 || state.request->sampling_params.logprobs.has_value();
+    if (entry.samples() && needs_logits) logits_rows_.push_back({i, entry.first_row + entry.num_rows - 1, -1});
   }
 }
 
@@ -159,7 +170,8 @@ void ModelRunner::SampleRow(size_t index, int thread, float* logits_row) {
     const std::span<const int32_t> tokens(state.token_ids);
     const auto num_prompt = static_cast<size_t>(state.num_prompt_tokens());
     SamplingRow sampling{logits, &params, tokens.first(num_prompt), tokens.subspan(num_prompt)};
-    if (state.thinking != nullptr)
+    sampling.forced_token_id = forced_tokens_[row.entry];
+    if (state.thinking != nullptr && sampling.forced_token_id < 0)
       sampling.forced_token_id = state.thinking->ForcedToken(*params.thinking_token_budget);
     if (TokenBitmask& bitmask = bitmasks_[static_cast<size_t>(thread)];
         state.constraint != nullptr && sampling.forced_token_id < 0 && state.constraint->FillBitmask(bitmask)) {
@@ -176,6 +188,16 @@ void ModelRunner::SampleRow(size_t index, int thread, float* logits_row) {
     result.token_id = -1;
     result.error = e.what();
   }
+}
+
+void ModelRunner::AppendForced(size_t entry, std::vector<int32_t>& sampled, size_t first) const {
+  const CachedRequestState& state = *batch_.entries()[entry].state;
+  if (state.constraint == nullptr || state.request->sampling_params.logprobs) return;
+  if (forced_tokens_[entry] >= 0) sampled.push_back(forced_tokens_[entry]);
+  if (!config_.structured_outputs.enable_jump_decoding || sampled.size() == first) return;
+  const auto max_tokens = static_cast<size_t>(
+      std::max<int64_t>(0, config_.model.max_model_len - static_cast<int64_t>(state.token_ids.size()) - 1));
+  state.constraint->AppendForcedAfter(sampled.back(), max_tokens, sampled);
 }
 
 void ModelRunner::FillOutput(ModelRunnerOutput& output) {
@@ -205,6 +227,7 @@ void ModelRunner::FillOutput(ModelRunnerOutput& output) {
         output.logprobs.push_back(result.logprobs);
       }
     }
+    if (error == nullptr) AppendForced(i, output.sampled_token_ids, output.sampled_offsets.back());
     output.sampled_offsets.push_back(output.sampled_token_ids.size());
     if (error != nullptr) output.failed.emplace_back(id, *error);
   }

@@ -38,12 +38,16 @@ class ModelRunner {
     int32_t prompt_target = -1;
   };
   void ReservePlans();
+  // Finds the entries whose next token the grammar of the request leaves no choice about.
+  void FindForcedTokens();
   void CollectLogitsRows();
   // Counts the prompt logprobs of this step as returned. Called after all rows are computed, because the prompt
   // logprobs of a cancelled step are computed again.
   void CountPromptLogprobs();
   void ComputeRows(size_t begin, size_t end);
   void SampleRow(size_t index, int thread, float* logits_row);
+  // Appends the forced tokens of an entry to the tokens of the step, of which those from `first` are the entry's.
+  void AppendForced(size_t entry, std::vector<int32_t>& sampled, size_t first) const;
   void FillOutput(ModelRunnerOutput& output);
 
   const VllmConfig& config_;
@@ -54,6 +58,7 @@ class ModelRunner {
   kernels::AlignedBuffer hidden_;    // [max_num_batched_tokens, hidden_size]
   kernels::AlignedBuffer gathered_;  // [LogitsBuffer::MaxRows, hidden_size]
   std::vector<LogitsRow> logits_rows_;
+  std::vector<int32_t> forced_tokens_;  // [num_entries]; -1: none, or nothing is sampled
   std::vector<Sampler> samplers_;       // [num_threads]
   std::vector<TokenBitmask> bitmasks_;  // [num_threads], scratch
   size_t model_scratch_bytes_ = 0;

@@ -11,6 +11,7 @@
 #include "engine/executor/make_executor.h"
 #include "engine/frontend/llm_engine.h"
 #include "engine/reasoning/reasoning_format.h"
+#include "engine/structured_output/continuation_tokens.h"
 #include "tests/structured_output/grammar_text.h"
 #include "tests/support/cancelling_executor.h"
 #include "tests/support/temp_directory.h"
@@ -108,13 +109,19 @@ TEST_F(StructuredOutputTest, GreedyOutputsEqualTryingEveryToken) {
     const RequestOutput constrained = Run(prompt, Params(schema, 1, 0.0));
     GrammarAutomaton automaton(CompileJsonSchema(schema),
                                std::make_shared<const VocabTrie>(std::vector<std::string>(), 0));
+    const VocabTrie trie(bytes, static_cast<int64_t>(bytes.size()));
     Ids reference;
     GrammarAutomaton::Position position;
     while (reference.size() < 60 && (reference.empty() || reference.back() != eos)) {
       SamplingParams params = Params("", 1, 0.0);
       params.allowed_token_ids = Ids();
       if (automaton.MayEnd(position)) params.allowed_token_ids->push_back(eos);
-      for (size_t id = 0; id < bytes.size(); ++id) {
+      // A text that must follow is encoded as a whole. Its last token is free, unless nothing follows.
+      const ForcedText forced = automaton.Forced(position, 1000);
+      const Ids forced_ids = ContinuationTokens(*tokenizer_, trie, forced.bytes);
+      const bool is_forced = forced_ids.size() > 1 || (forced_ids.size() == 1 && forced.ends);
+      if (is_forced) params.allowed_token_ids->push_back(forced_ids[0]);
+      for (size_t id = 0; id < bytes.size() && !is_forced; ++id) {
         GrammarAutomaton::Position next = position;
         if (bytes[id].empty() || !automaton.Advance(next, bytes[id])) continue;
         params.allowed_token_ids->push_back(static_cast<int32_t>(id));
@@ -130,7 +137,9 @@ TEST_F(StructuredOutputTest, GreedyOutputsEqualTryingEveryToken) {
 
 TEST_F(StructuredOutputTest, TokensDoNotDependOnTheSchedule) {
   const std::vector<TestRequest> requests = Requests();
-  const auto base = RunRequests(GuideConfig(0, 2048, 1), tokenizer_, requests, {.one_at_a_time = true});
+  VllmConfig one_token_per_step = GuideConfig(0, 2048, 1);
+  one_token_per_step.structured_outputs.enable_jump_decoding = false;
+  const auto base = RunRequests(one_token_per_step, tokenizer_, requests, {.one_at_a_time = true});
   const auto expect_same = [&](const VllmConfig& config, bool preempts = false) {
     const auto result = RunRequests(config, tokenizer_, requests);
     EXPECT_EQ(result.outputs, base.outputs);
@@ -138,6 +147,7 @@ TEST_F(StructuredOutputTest, TokensDoNotDependOnTheSchedule) {
   };
   expect_same(GuideConfig());
   expect_same(GuideConfig(0, 16));
+  expect_same(GuideConfig(0, 3, 2));
   expect_same(GuideConfig(0, 37, 3));
   expect_same(GuideConfig(20), /*preempts=*/true);
   // Every third step is cancelled and rolled back.

@@ -13,9 +13,10 @@ bool Contains(const std::vector<TokenRange>& ranges, int32_t id) {
 
 }  // namespace
 
-GrammarAutomaton::GrammarAutomaton(Grammar grammar, std::shared_ptr<const VocabTrie> trie)
+GrammarAutomaton::GrammarAutomaton(Grammar grammar, std::shared_ptr<const VocabTrie> trie, Encoder encoder)
     : grammar_(std::move(grammar)),
       trie_(std::move(trie)),
+      encoder_(std::move(encoder)),
       has_text_(grammar_.symbol(grammar_.start()).productive),
       lexer_(grammar_),
       rows_(grammar_),
@@ -128,6 +129,11 @@ int32_t GrammarAutomaton::ComputeStep(int32_t state, uint8_t byte) {
   return Intern(std::move(threads), may_end);
 }
 
+int32_t GrammarAutomaton::Step(int32_t state, std::string_view bytes) {
+  for (size_t i = 0; i < bytes.size() && state >= 0; ++i) state = Step(state, static_cast<uint8_t>(bytes[i]));
+  return state;
+}
+
 int32_t GrammarAutomaton::StepSlowly(int32_t state, uint8_t byte) {
   int32_t to = kDead;
   try {
@@ -196,12 +202,9 @@ int32_t GrammarAutomaton::StateAt(Position& position) {
 bool GrammarAutomaton::Advance(Position& position, std::string_view bytes) {
   const std::lock_guard lock(mutex_);
   if (!has_text_) return false;
-  int32_t state = StateAt(position);
-  for (const char c : bytes) {
-    state = Step(state, static_cast<uint8_t>(c));
-    if (state == kDead) return false;
-    if (state == kLimit) ThrowLimit();
-  }
+  const int32_t state = Step(StateAt(position), bytes);
+  if (state == kDead) return false;
+  if (state == kLimit) ThrowLimit();
   position.text += bytes;
   position.state = state;
   return true;
@@ -223,39 +226,6 @@ bool GrammarAutomaton::AdvanceToken(Position& position, int32_t token_id) {
 bool GrammarAutomaton::MayEnd(Position& position) {
   const std::lock_guard lock(mutex_);
   return has_text_ && states_[static_cast<size_t>(StateAt(position))].may_end;
-}
-
-ForcedText GrammarAutomaton::Forced(Position& position, size_t max_bytes) {
-  const std::lock_guard lock(mutex_);
-  ForcedText forced;
-  if (!has_text_) return forced;
-  int32_t state = StateAt(position);
-  while (forced.bytes.size() < max_bytes) {
-    {
-      const State& current = states_[static_cast<size_t>(state)];
-      if (current.threads.empty()) {
-        forced.ends = true;
-        return forced;
-      }
-      const auto has_tokens = [&](const Thread& thread) {
-        return thread.at_start && !rows_.TokenTerminals(thread.row).empty();
-      };
-      if (current.may_end || std::ranges::any_of(current.threads, has_tokens)) return forced;
-    }
-    int32_t next = kDead;
-    uint8_t byte = 0;
-    for (size_t i = 0; i < lexer_.num_classes(); ++i) {
-      const int32_t to = Step(state, class_bytes_[i]);
-      if (to == kDead) continue;
-      if (to == kLimit || next != kDead || lexer_.ClassSize(i) > 1) return forced;
-      next = to;
-      byte = class_bytes_[i];
-    }
-    if (next == kDead) return forced;
-    forced.bytes.push_back(static_cast<char>(byte));
-    state = next;
-  }
-  return forced;
 }
 
 size_t GrammarAutomaton::memory_bytes() {

@@ -8,8 +8,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -49,7 +51,13 @@ class GrammarAutomaton {
     int32_t state = 0;
   };
 
-  GrammarAutomaton(Grammar grammar, std::shared_ptr<const VocabTrie> trie);
+  // Returns the tokens of a text that continues another one, or none if no tokens spell it; see ContinuationTokens.
+  using Encoder = std::function<std::vector<int32_t>(std::string_view text)>;
+  // The most bytes of a forced text that are encoded at a time.
+  static constexpr size_t kMaxForcedBytes = 256;
+
+  // Without an encoder, no token is forced.
+  GrammarAutomaton(Grammar grammar, std::shared_ptr<const VocabTrie> trie, Encoder encoder = nullptr);
 
   // Moves the position past `bytes`. Returns false and leaves it unchanged if the grammar does not allow them. Throws
   // GrammarLimitError if they exceed a limit.
@@ -63,6 +71,14 @@ class GrammarAutomaton {
   bool MayEnd(Position& position);
   // Returns the text that must follow, up to max_bytes bytes of it.
   ForcedText Forced(Position& position, size_t max_bytes);
+  // Returns the token that must follow, or -1 if several may. If the text that must follow has more than one token, its
+  // first token must. The last token of that text is free, because it may be longer and contain what follows, unless
+  // the text ends there. The tokens that spell a text are those of Encoder.
+  int32_t ForcedToken(Position& position);
+  // Appends the tokens that must follow `token_id`, one after the other as by ForcedToken, at most max_tokens of them
+  // and none from the first one that is in `excluded`. Appends none if the token may not follow.
+  void AppendForcedAfter(Position& position, int32_t token_id, std::span<const int32_t> excluded, size_t max_tokens,
+                         std::vector<int32_t>& forced);
 
   // Returns whether the grammar has any text.
   bool has_text() const { return has_text_; }
@@ -85,6 +101,7 @@ class GrammarAutomaton {
     std::vector<Thread> threads;  // sorted
     bool may_end = false;
     int32_t after_plain = kUnknown;               // see AfterPlain
+    int32_t forced_token = kUnknown;              // see ForcedToken
     uint32_t work = 0;                            // see kMaxMaskWork
     uint64_t last_mask = 0;                       // the last mask that counted the work
     std::shared_ptr<const TokenBitmask> allowed;  // null: not computed
@@ -103,12 +120,15 @@ class GrammarAutomaton {
     const int32_t next = next_[static_cast<size_t>(state) * num_classes_ + classes_[byte]];
     return next != kUnknown ? next : StepSlowly(state, byte);
   }
+  int32_t Step(int32_t state, std::string_view bytes);
   int32_t StepSlowly(int32_t state, uint8_t byte);
   int32_t StepToken(int32_t state, int32_t token_id);
   int32_t ComputeStep(int32_t state, uint8_t byte);
   void AddRow(RowStore::RowId row, std::vector<Thread>& threads, bool& may_end);
   RowStore::RowId ScanOne(RowStore::RowId row, Lexer::StateId lexer_state);
   int32_t Intern(std::vector<Thread> threads, bool may_end);
+  ForcedText ForcedAt(int32_t state, size_t max_bytes);
+  int32_t ForcedTokenAt(int32_t state);
   // The functions below are in allowed_tokens.cc. They count work_ and num_limit_hits_.
   void AddTextTokens(int32_t state, TokenBitmask& mask);
   // Returns false and adds nothing if the next 32 plain characters lead to more than one state each.
@@ -140,6 +160,7 @@ class GrammarAutomaton {
 
   Grammar grammar_;
   const std::shared_ptr<const VocabTrie> trie_;
+  const Encoder encoder_;
   bool has_text_ = false;
   std::array<uint16_t, 256> classes_{};  // of bytes: those of the lexer, and one for 0xFF
   size_t num_classes_ = 0;
