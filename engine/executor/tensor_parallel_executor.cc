@@ -34,6 +34,8 @@ TensorParallelExecutor::TensorParallelExecutor(const VllmConfig& config) : confi
   const std::string num_threads = std::to_string(config_.parallel.num_threads());
   try {
     logits_ = std::make_unique<LogitsBuffer>(config_);
+    // Before this thread is pinned, because a new thread may run on the same CPUs as the one that creates it.
+    mask_thread_ = std::make_unique<MaskThread>();
     ranks_ = std::make_unique<RankGroup>(size, config_.parallel.Wait());
     PlaceRanks();
     workers_.resize(static_cast<size_t>(size));
@@ -42,7 +44,8 @@ TensorParallelExecutor::TensorParallelExecutor(const VllmConfig& config) : confi
       const auto index = static_cast<size_t>(rank);
       if (!cores_.empty()) kernels::PinThisThread(cores_[index][0]);
       workers_[index] = std::make_unique<Worker>(config_, *weights, ranks_->communicator(rank),
-                                                 cores_.empty() ? std::vector<int>() : cores_[index], *logits_);
+                                                 cores_.empty() ? std::vector<int>() : cores_[index], *logits_,
+                                                 rank == 0 ? mask_thread_.get() : nullptr);
     });
   } catch (const std::bad_alloc&) {
     throw ResourceError("cannot load model " + config_.model.model + ": out of memory (" +

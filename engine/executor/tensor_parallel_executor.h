@@ -43,6 +43,7 @@ class TensorParallelExecutor final : public Executor {
 
   const VllmConfig config_;
   std::unique_ptr<LogitsBuffer> logits_;
+  std::unique_ptr<MaskThread> mask_thread_;
   std::unique_ptr<RankGroup> ranks_;
   std::vector<std::vector<int>> cores_;  // the cores of each rank; empty if ranks are not pinned
   std::vector<int> caller_cores_;        // the calling thread's cores before it was pinned; empty if it was not

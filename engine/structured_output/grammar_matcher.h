@@ -30,6 +30,11 @@ class GrammarMatcher {
   // only stop tokens may come. Returns whether the text may continue: whether another token may come. Throws like
   // GrammarAutomaton::Advance.
   bool FillBitmask(TokenBitmask& bitmask);
+  // Returns true if FillBitmask must compute the tokens that may come next, because no sequence was at this point of
+  // the grammar before.
+  bool NeedsMask() { return !is_terminated_ && !grammar_->automaton.HasAllowedTokens(position_); }
+  // Computes these tokens. Throws like FillBitmask.
+  void ComputeMask() { grammar_->automaton.AllowedTokens(position_); }
   // Returns the token that must come next, which is not a stop token, or -1 if several may. See GrammarAutomaton.
   int32_t ForcedToken();
   // Appends the tokens that must come after `token_id`, at most max_tokens.

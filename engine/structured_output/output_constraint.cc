@@ -1,5 +1,6 @@
 #include "engine/structured_output/output_constraint.h"
 
+#include <exception>
 #include <stdexcept>
 #include <vector>
 
@@ -38,7 +39,25 @@ bool OutputConstraint::Feed(int32_t token_id) {
   return true;
 }
 
+bool OutputConstraint::NeedsMask() {
+  try {
+    return error_.empty() && !(thinking_ && thinking_->is_thinking()) && matcher_.NeedsMask();
+  } catch (const GrammarLimitError&) {
+    return false;  // FillBitmask reports it
+  }
+}
+
+void OutputConstraint::ComputeMask() {
+  const std::lock_guard lock(mutex_);
+  try {
+    if (NeedsMask()) matcher_.ComputeMask();
+  } catch (const std::exception&) {
+    // FillBitmask computes it again and reports the error.
+  }
+}
+
 bool OutputConstraint::FillBitmask(TokenBitmask& bitmask) {
+  const std::lock_guard lock(mutex_);
   if (!error_.empty()) throw std::runtime_error(error_);
   if (thinking_ && thinking_->is_thinking()) return false;
   must_stop_ = !matcher_.FillBitmask(bitmask);

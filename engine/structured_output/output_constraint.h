@@ -1,10 +1,12 @@
 // OutputConstraint: which tokens may come next in one sequence whose answer must match a grammar. The model's thinking
 // is not constrained: the grammar begins with the first token of the answer. Its state is a function of the tokens, so
-// it does not depend on batching or preemption. Owned by the rank's CachedRequestState; one thread at a time.
+// it does not depend on batching or preemption. Owned by the rank's CachedRequestState; one thread at a time, except
+// for ComputeMask.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +28,10 @@ class OutputConstraint {
   // Sets bit t % 32 of word t / 32 of `bitmask` if token t may come next, and clears the others. Returns false and
   // leaves `bitmask` alone if any token may come. Throws std::runtime_error if the text exceeds a limit.
   bool FillBitmask(TokenBitmask& bitmask);
+  // Returns true if FillBitmask has a mask to compute.
+  bool NeedsMask();
+  // Computes that mask, unless FillBitmask has done so. May be called while another thread calls FillBitmask.
+  void ComputeMask();
   // Returns true if the last FillBitmask allowed only stop tokens.
   bool MustStop() const { return must_stop_; }
   // Returns the token that must come next because the grammar leaves no choice, or -1; see GrammarAutomaton. Requests
@@ -40,6 +46,7 @@ class OutputConstraint {
   // The token that may start a thought here, or -1.
   int32_t ThoughtStart() const;
 
+  std::mutex mutex_;  // of FillBitmask and ComputeMask
   GrammarMatcher matcher_;
   int32_t start_id_ = -1;
   std::optional<ThinkingTracker> thinking_;

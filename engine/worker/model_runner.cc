@@ -18,13 +18,29 @@ constexpr int64_t kMaxPartialBytes = int64_t{64} << 20;
 // Limits the number of partitions for which a plan reserves memory. A plan for more partitions allocates.
 constexpr int64_t kMaxPlannedPartitions = int64_t{1} << 22;
 
+// Ends the work of the mask thread also if the step is cancelled.
+class MasksInProgress {
+ public:
+  explicit MasksInProgress(MaskThread* thread) : thread_(thread) {}
+  ~MasksInProgress() {
+    if (thread_ != nullptr) thread_->Finish();
+  }
+  MasksInProgress(const MasksInProgress&) = delete;
+  MasksInProgress& operator=(const MasksInProgress&) = delete;
+
+ private:
+  MaskThread* thread_;
+};
+
 }  // namespace
 
-ModelRunner::ModelRunner(const VllmConfig& config, const StepContext& step, Model& model, LogitsBuffer& logits_buffer)
+ModelRunner::ModelRunner(const VllmConfig& config, const StepContext& step, Model& model, LogitsBuffer& logits_buffer,
+                         MaskThread* mask_thread)
     : config_(config),
       step_(step),
       model_(model),
       logits_buffer_(logits_buffer),
+      mask_thread_(mask_thread),
       batch_(config.scheduler.max_num_batched_tokens, config.model.max_model_len, config.cache.block_size,
              MakeKVCacheGroups(model.KVLayers()).windows.size()) {
   const auto row_bytes = static_cast<size_t>(config.model.hidden_size) * sizeof(float);
@@ -34,6 +50,7 @@ ModelRunner::ModelRunner(const VllmConfig& config, const StepContext& step, Mode
   model_scratch_bytes_ = model.ReserveScratch(config.scheduler.max_num_batched_tokens, LogitsBuffer::MaxRows(config));
   // Each token of a step has at most one row of logits.
   logits_rows_.reserve(static_cast<size_t>(config.scheduler.max_num_batched_tokens));
+  forced_tokens_.reserve(logits_rows_.capacity());
   for (int thread = 0; thread < step.threads->num_threads(); ++thread)
     samplers_.emplace_back(config.model.vocab_size, *step.kernels);
   bitmasks_.resize(samplers_.size());
@@ -78,16 +95,19 @@ void ModelRunner::Execute(const SchedulerOutput& scheduler_output, KVCache& cach
   if (batch_.entries().empty()) return;
   for (AttentionGroup& group : batch_.attention().groups) group.plan.Make(group.sequences);
 
+  FindForcedTokens();
+  const MasksInProgress masks(mask_thread_);
+  StartMasks();
   const ModelInput input{batch_.token_ids(), batch_.positions(), batch_.attention()};
   model_.Forward(input, cache, hidden_.as<float>());
 
-  FindForcedTokens();
   CollectLogitsRows();
   const auto rows_at_once = static_cast<size_t>(LogitsBuffer::MaxRows(config_));
   for (size_t begin = 0; begin < logits_rows_.size(); begin += rows_at_once) {
     ComputeRows(begin, std::min(begin + rows_at_once, logits_rows_.size()));
   }
   CountPromptLogprobs();
+  if (mask_thread_ != nullptr) mask_thread_->Finish();
   if (output != nullptr) FillOutput(*output);
 }
 
@@ -97,6 +117,18 @@ void ModelRunner::FindForcedTokens() {
     const bool may_force = entry.samples() && entry.state->constraint != nullptr;
     forced_tokens_.push_back(may_force ? entry.state->constraint->ForcedToken() : -1);
   }
+}
+
+void ModelRunner::StartMasks() {
+  if (mask_thread_ == nullptr) return;
+  missing_masks_.clear();
+  const std::vector<BatchEntry>& entries = batch_.entries();
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (!entries[i].samples() || forced_tokens_[i] >= 0) continue;
+    OutputConstraint* const constraint = entries[i].state->constraint.get();
+    if (constraint != nullptr && constraint->NeedsMask()) missing_masks_.push_back(constraint);
+  }
+  mask_thread_->Start(missing_masks_);
 }
 
 void ModelRunner::CollectLogitsRows() {

@@ -14,14 +14,16 @@
 #include "engine/sched/scheduler_output.h"
 #include "engine/worker/input_batch.h"
 #include "engine/worker/logits_buffer.h"
+#include "engine/worker/mask_thread.h"
 #include "kernels/matrix/aligned_buffer.h"
 
 namespace vllm {
 
 class ModelRunner {
  public:
-  // `logits_buffer` is the same object on all ranks. Throws std::bad_alloc.
-  ModelRunner(const VllmConfig& config, const StepContext& step, Model& model, LogitsBuffer& logits_buffer);
+  // `logits_buffer` is the same object on all ranks. `mask_thread` may be null and is borrowed. Throws std::bad_alloc.
+  ModelRunner(const VllmConfig& config, const StepContext& step, Model& model, LogitsBuffer& logits_buffer,
+              MaskThread* mask_thread);
 
   // Runs one step. `output` is null except on rank 0, where it receives the results of all ranks.
   void Execute(const SchedulerOutput& scheduler_output, KVCache& cache, ModelRunnerOutput* output);
@@ -40,6 +42,8 @@ class ModelRunner {
   void ReservePlans();
   // Finds the entries whose next token the grammar of the request leaves no choice about.
   void FindForcedTokens();
+  // Lets the mask thread compute the masks that sampling will need.
+  void StartMasks();
   void CollectLogitsRows();
   // Counts the prompt logprobs of this step as returned. Called after all rows are computed, because the prompt
   // logprobs of a cancelled step are computed again.
@@ -54,11 +58,13 @@ class ModelRunner {
   const StepContext& step_;
   Model& model_;
   LogitsBuffer& logits_buffer_;
+  MaskThread* const mask_thread_;
   InputBatch batch_;
   kernels::AlignedBuffer hidden_;    // [max_num_batched_tokens, hidden_size]
   kernels::AlignedBuffer gathered_;  // [LogitsBuffer::MaxRows, hidden_size]
   std::vector<LogitsRow> logits_rows_;
   std::vector<int32_t> forced_tokens_;  // [num_entries]; -1: none, or nothing is sampled
+  std::vector<OutputConstraint*> missing_masks_;
   std::vector<Sampler> samplers_;       // [num_threads]
   std::vector<TokenBitmask> bitmasks_;  // [num_threads], scratch
   size_t model_scratch_bytes_ = 0;

@@ -13,7 +13,7 @@
 namespace vllm {
 
 Worker::Worker(const VllmConfig& config, const WeightSource& weights, Communicator& communicator,
-               const std::vector<int>& cores, LogitsBuffer& logits_buffer)
+               const std::vector<int>& cores, LogitsBuffer& logits_buffer, MaskThread* mask_thread)
     : config_(config), threads_(static_cast<int>(config.parallel.threads_per_rank), cores, config.parallel.Wait()) {
   const kernels::Isa isa = config.isa.value_or(kernels::BestIsa());
   step_.kernels = &kernels::KernelsFor(isa);
@@ -21,7 +21,7 @@ Worker::Worker(const VllmConfig& config, const WeightSource& weights, Communicat
   step_.communicator = &communicator;
   step_.workspace = &workspace_;
   LoadModel(weights, ToString(isa));
-  runner_ = std::make_unique<ModelRunner>(config_, step_, *model_, logits_buffer);
+  runner_ = std::make_unique<ModelRunner>(config_, step_, *model_, logits_buffer, mask_thread);
 }
 
 void Worker::LoadModel(const WeightSource& weights, std::string_view isa) {

@@ -21,10 +21,10 @@ namespace vllm {
 class Worker {
  public:
   // Loads the rank's shard, or uses that of config.load.shared_weights. The rank's threads are pinned to `cores`, if
-  // any. Throws ModelError, ConfigError, ResourceError, std::bad_alloc or std::system_error (a thread cannot be
-  // created).
+  // any. `mask_thread` is null except on rank 0, and borrowed. Throws ModelError, ConfigError, ResourceError,
+  // std::bad_alloc or std::system_error (a thread cannot be created).
   Worker(const VllmConfig& config, const WeightSource& weights, Communicator& communicator,
-         const std::vector<int>& cores, LogitsBuffer& logits_buffer);
+         const std::vector<int>& cores, LogitsBuffer& logits_buffer, MaskThread* mask_thread);
 
   const LoadReport& load_report() const { return load_report_; }
   // Returns the bytes of one KV block on this rank.

@@ -202,6 +202,11 @@ void GrammarAutomaton::AddSpecialTokens(int32_t state, TokenBitmask& mask) {
   }
 }
 
+bool GrammarAutomaton::HasAllowedTokens(Position& position) {
+  const std::lock_guard lock(mutex_);
+  return !has_text_ || states_[static_cast<size_t>(StateAt(position))].allowed != nullptr;
+}
+
 std::shared_ptr<const TokenBitmask> GrammarAutomaton::AllowedTokens(Position& position) {
   const std::lock_guard lock(mutex_);
   auto mask = std::make_shared<TokenBitmask>(static_cast<size_t>((trie_->vocab_size() + 31) / 32), 0);

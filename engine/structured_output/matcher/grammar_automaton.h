@@ -67,6 +67,8 @@ class GrammarAutomaton {
   // Returns the tokens that may follow. Throws GrammarLimitError if there are none because of limits, or if too many
   // tokens exceed limits.
   std::shared_ptr<const TokenBitmask> AllowedTokens(Position& position);
+  // Returns true if AllowedTokens would not have to compute the tokens.
+  bool HasAllowedTokens(Position& position);
   // Returns true if the text may end here.
   bool MayEnd(Position& position);
   // Returns the text that must follow, up to max_bytes bytes of it.
