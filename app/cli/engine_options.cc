@@ -67,6 +67,7 @@ VllmConfig MakeVllmConfig(const Settings& settings, const ModelConfig& model) {
   config.scheduler.max_num_seqs = AtLeastOne(settings, "max-num-seqs", config.scheduler.max_num_seqs);
   config.scheduler.long_prefill_token_threshold = settings.Integer("long-prefill-token-threshold").value_or(0);
   config.scheduler.enable_chunked_prefill = settings.Switch("enable-chunked-prefill");
+  config.structured_outputs.enable_in_reasoning = settings.Switch("enable-in-reasoning");
   config.structured_outputs.enable_jump_decoding = settings.Switch("enable-jump-decoding");
   config.scheduler.policy = settings.Text("scheduling-policy").value_or("fcfs") == "priority"
                                 ? SchedulingPolicy::kPriority
@@ -86,6 +87,9 @@ VllmConfig MakeVllmConfig(const Settings& settings, const ModelConfig& model) {
   if (const std::string cache = CacheHome(); !cache.empty() && !settings.Switch("ephemeral"))
     config.load.packed_cache_directory = cache + "/packed";
   config.max_output_memory_bytes = settings.Size("max-output-memory");
+  if (settings.Text("logprobs-mode").value_or("") == "processed_logprobs") {
+    config.logprobs_mode = LogprobsMode::kProcessedLogprobs;
+  }
   config.max_logprobs = settings.Integer("max-logprobs").value_or(config.max_logprobs);
   if (settings.Text("linear-backend").value_or("native") == "openblas") {
     config.linear_backend = LinearBackend::kOpenBlas;

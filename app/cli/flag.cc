@@ -324,6 +324,8 @@ constexpr Flag kFlags[] = {
      "reuse the KV cache of prefixes that requests share"},
     {"enable-chunked-prefill", 0, kNegatable, "", "", "true", kEngine, kEngines, false, true,
      "prefill long prompts in chunks over several steps"},
+    {"enable-in-reasoning", 0, kNegatable, "", "", "false", kEngine, kEngines, false, true,
+     "let a schema or grammar constrain the model's thinking too, not only the answer after it"},
     {"enable-jump-decoding", 0, kNegatable, "", "", "true", kEngine, kEngines, false, true,
      "append the tokens that a schema or grammar leaves no choice about, such as the keys of JSON, without a step of "
      "the model for each; the answer is the same"},
@@ -331,6 +333,10 @@ constexpr Flag kFlags[] = {
      "order of waiting requests; fcfs: first come, first served; priority: lowest priority value first"},
     {"max-logprobs", 0, kInteger, "N", "", "20", kEngine, kEngines, false, true,
      "largest K for --logprobs and --prompt-logprobs; -1: no limit"},
+    {"logprobs-mode", 0, kChoice, "MODE", "raw_logprobs|processed_logprobs", "raw_logprobs", kEngine, kEngines, false,
+     true,
+     "distribution of --logprobs; raw_logprobs: the model's own; processed_logprobs: the one that tokens are drawn "
+     "from, after temperature, penalties, top-k, top-p and the schema or grammar"},
     {"max-output-memory", 0, kSize, "SIZE", "", "", kEngine, kEngines, false, true,
      "memory for the tokens and logprobs of unfinished requests; requests wait until they fit; a request that could "
      "exceed the limit on its own is rejected; default: an eighth of the memory left after the KV cache, but at "

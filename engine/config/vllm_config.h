@@ -70,6 +70,8 @@ struct ParallelConfig {
 struct StructuredOutputsConfig {
   // Appends the tokens that a grammar leaves no choice about without a step for each. The tokens are the same.
   bool enable_jump_decoding = true;
+  // Constrains the whole output of a model that thinks, instead of the answer after its thought.
+  bool enable_in_reasoning = false;
 };
 
 class SharedWeights;
@@ -101,6 +103,11 @@ enum class LinearBackend : uint8_t { kNative, kOpenBlas };
 // CPUs multiply bfloat16 directly.
 kernels::KVDType DefaultKVDType(const ModelConfig& model);
 
+enum class LogprobsMode : uint8_t {
+  kRawLogprobs,        // of the model's own distribution
+  kProcessedLogprobs,  // of the distribution that tokens are drawn from
+};
+
 struct VllmConfig {
   ModelConfig model;
   CacheConfig cache;
@@ -109,6 +116,7 @@ struct VllmConfig {
   LoadConfig load;
   StructuredOutputsConfig structured_outputs;
   int64_t max_logprobs = 20;
+  LogprobsMode logprobs_mode = LogprobsMode::kRawLogprobs;
   // --max-output-memory: limit for the outputs of all unfinished requests; none: see DefaultMaxOutputMemory.
   std::optional<int64_t> max_output_memory_bytes;
   uint64_t seed = 0;  // for requests that do not set a seed

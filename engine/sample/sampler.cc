@@ -3,14 +3,41 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "engine/sample/random.h"
 #include "engine/sample/row_ops.h"
 
 namespace vllm {
 
-Sampler::Sampler(int64_t vocab_size, const kernels::Kernels& kernels)
+namespace {
+
+size_t NumLogprobs(int64_t num_logprobs, size_t vocab_size) {
+  return num_logprobs < 0 ? vocab_size : std::min(static_cast<size_t>(num_logprobs), vocab_size);
+}
+
+bool PrecedesInLogprobs(const Candidate& a, const Candidate& b) {
+  return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
+}
+
+// Appends the logprobs of a position, of which `top` has at most k.
+void AppendEntries(int32_t token_id, float logprob, int32_t rank, std::span<const std::pair<int32_t, float>> top,
+                   size_t k, Logprobs& out) {
+  out.width = k + 1;
+  out.token_ids.push_back(token_id);
+  out.logprobs.push_back(logprob);
+  out.ranks.push_back(rank);
+  for (size_t i = 0; i < k; ++i) {
+    out.token_ids.push_back(i < top.size() ? top[i].first : -1);
+    out.logprobs.push_back(i < top.size() ? top[i].second : -std::numeric_limits<float>::infinity());
+  }
+}
+
+}  // namespace
+
+Sampler::Sampler(int64_t vocab_size, const kernels::Kernels& kernels, bool processed_logprobs)
     : vocab_size_(vocab_size),
+      processed_logprobs_(processed_logprobs),
       row_kernels_(kernels.rows),
       processors_(vocab_size),
       top_k_top_p_sampler_(static_cast<size_t>(vocab_size), *kernels.rows) {
@@ -111,29 +138,65 @@ int32_t Sampler::Draw(Support support, const SamplingRow& row) const {
 }
 
 int32_t Sampler::Sample(const SamplingRow& row, Logprobs* logprobs, std::string& error) {
-  bool needs_logprobs = logprobs != nullptr && row.params->logprobs.has_value();
-  bool save_raw_logits = needs_logprobs && NeedsProcessors(row);
+  const bool needs_logprobs = logprobs != nullptr && row.params->logprobs.has_value();
+  const bool save_raw_logits = needs_logprobs && !processed_logprobs_ && NeedsProcessors(row);
   if (row.forced_token_id >= 0) {
     if (!top_k_top_p_sampler_.Load(row.logits)) {
       error = "the model's logits contain NaN or infinity";
       return -1;
     }
-    if (needs_logprobs) AppendLogprobs(row.logits, row.forced_token_id, *row.params->logprobs, *logprobs);
+    if (needs_logprobs && processed_logprobs_) {
+      const std::pair<int32_t, float> certain(row.forced_token_id, 0.0f);
+      const size_t k = NumLogprobs(*row.params->logprobs, row.logits.size());
+      AppendEntries(certain.first, 0.0f, 1, {&certain, std::min<size_t>(k, 1)}, k, *logprobs);
+    } else if (needs_logprobs) {
+      AppendLogprobs(row.logits, row.forced_token_id, *row.params->logprobs, *logprobs);
+    }
     return row.forced_token_id;
   }
   if (save_raw_logits) raw_logits_.assign(row.logits.begin(), row.logits.end());
   Support support = Process(row, error);
   if (support == Support::kNone) return -1;
   int32_t token_id = Draw(support, row);
-  if (needs_logprobs) {
+  if (needs_logprobs && processed_logprobs_) {
+    AppendProcessedLogprobs(support, row, token_id, *logprobs);
+  } else if (needs_logprobs) {
     AppendLogprobs(save_raw_logits ? std::span<const float>(raw_logits_) : row.logits, token_id, *row.params->logprobs,
                    *logprobs);
   }
   return token_id;
 }
 
+void Sampler::AppendProcessedLogprobs(Support support, const SamplingRow& row, int32_t token_id, Logprobs& out) {
+  TopKTopPSampler& sampler = top_k_top_p_sampler_;
+  const size_t k = NumLogprobs(*row.params->logprobs, row.logits.size());
+  const float chosen = row.logits[static_cast<size_t>(token_id)];
+  auto rank = static_cast<int32_t>(CountAtLeast(*row_kernels_, row.logits, chosen));
+  if (support == Support::kArgMax) {
+    inverse_temperature_ = 1.0f;
+    total_ = sampler.ComputeAllWeights(inverse_temperature_);
+  }
+  const double scale = static_cast<double>(inverse_temperature_);
+  const double log_sum = static_cast<double>(sampler.max()) * scale + std::log(total_);
+  const auto logprob = [&](float logit) { return static_cast<float>(static_cast<double>(logit) * scale - log_sum); };
+  if (support != Support::kCandidates && k > 0) {
+    sampler.Gather({.logit = std::max(sampler.KthLargest(k), std::numeric_limits<float>::lowest()), .id = 0});
+  } else if (support == Support::kCandidates) {
+    const auto is_at_least = [&](const Candidate& candidate) { return candidate.logit >= chosen; };
+    rank = static_cast<int32_t>(std::count_if(sampler.candidates().begin(), sampler.candidates().end(), is_at_least));
+  }
+  std::vector<std::pair<int32_t, float>> top;
+  if (k > 0) {
+    std::vector<Candidate>& candidates = sampler.candidates();
+    const auto end = candidates.begin() + static_cast<std::ptrdiff_t>(std::min(k, candidates.size()));
+    std::partial_sort(candidates.begin(), end, candidates.end(), PrecedesInLogprobs);
+    for (auto it = candidates.begin(); it != end; ++it) top.emplace_back(it->id, logprob(it->logit));
+  }
+  AppendEntries(token_id, logprob(chosen), rank, top, k, out);
+}
+
 void Sampler::AppendLogprobs(std::span<const float> logits, int32_t token_id, int64_t num_logprobs, Logprobs& out) {
-  size_t k = num_logprobs < 0 ? logits.size() : std::min(static_cast<size_t>(num_logprobs), logits.size());
+  const size_t k = NumLogprobs(num_logprobs, logits.size());
   out.width = k + 1;
   out.token_ids.push_back(token_id);
   bool valid = top_k_top_p_sampler_.Load(logits);
@@ -149,9 +212,7 @@ void Sampler::AppendLogprobs(std::span<const float> logits, int32_t token_id, in
 
   top_k_top_p_sampler_.Gather({.logit = top_k_top_p_sampler_.KthLargest(k), .id = 0});
   std::vector<Candidate>& top = top_k_top_p_sampler_.candidates();
-  std::partial_sort(
-      top.begin(), top.begin() + static_cast<std::ptrdiff_t>(k), top.end(),
-      [](const Candidate& a, const Candidate& b) { return a.logit != b.logit ? a.logit > b.logit : a.id < b.id; });
+  std::partial_sort(top.begin(), top.begin() + static_cast<std::ptrdiff_t>(k), top.end(), PrecedesInLogprobs);
   for (size_t i = 0; i < k; ++i) {
     out.token_ids.push_back(top[i].id);
     out.logprobs.push_back(logprob(top[i].logit));

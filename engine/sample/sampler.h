@@ -30,8 +30,10 @@ struct SamplingRow {
 
 class Sampler {
  public:
-  // `kernels` must outlive the sampler.
-  explicit Sampler(int64_t vocab_size, const kernels::Kernels& kernels = kernels::KernelsFor(kernels::BestIsa()));
+  // `kernels` must outlive the sampler. With `processed_logprobs`, Sample appends the logprobs of the distribution that
+  // it draws from, instead of those of the logits as the model computed them.
+  explicit Sampler(int64_t vocab_size, const kernels::Kernels& kernels = kernels::KernelsFor(kernels::BestIsa()),
+                   bool processed_logprobs = false);
 
   // Samples one token and returns its id. Appends one position to `logprobs` (may be null) if the params request
   // logprobs. Returns -1, sets `error` and appends nothing if logits are NaN or +inf, before or after the logits
@@ -60,8 +62,12 @@ class Sampler {
   int32_t Draw(Support support, const SamplingRow& row) const;
   static bool NeedsProcessors(const SamplingRow& row);
   void AppendInvalid(size_t k, Logprobs& out) const;
+  // Appends the logprobs of the distribution that a token was drawn from. Tokens outside of it are never among the most
+  // probable: ids of -1 with logprobs of -inf fill their places. A greedy row's distribution is that at temperature 1.
+  void AppendProcessedLogprobs(Support support, const SamplingRow& row, int32_t token_id, Logprobs& out);
 
   int64_t vocab_size_;
+  bool processed_logprobs_;
   const kernels::RowKernels* row_kernels_;
   LogitsProcessors processors_;
   TopKTopPSampler top_k_top_p_sampler_;

@@ -52,7 +52,8 @@ ModelRunner::ModelRunner(const VllmConfig& config, const StepContext& step, Mode
   logits_rows_.reserve(static_cast<size_t>(config.scheduler.max_num_batched_tokens));
   forced_tokens_.reserve(logits_rows_.capacity());
   for (int thread = 0; thread < step.threads->num_threads(); ++thread)
-    samplers_.emplace_back(config.model.vocab_size, *step.kernels);
+    samplers_.emplace_back(config.model.vocab_size, *step.kernels,
+                           config.logprobs_mode == LogprobsMode::kProcessedLogprobs);
   bitmasks_.resize(samplers_.size());
 }
 

@@ -92,6 +92,13 @@ TEST_F(RowParserTest, StructuredOutputsHaveVllmsAndOpenAisNames) {
             R"({"type":"null"})");
   EXPECT_EQ(openai(R"({"type":"json_object"})"), R"({"type":"object"})");
   EXPECT_EQ(openai(R"({"type":"text"})"), "none");
+  EXPECT_EQ(schema_of(R"("response_format":{"type":"json_schema","json_schema":{"schema":{"const":1}}})"),
+            R"({"const":1})");
+  defaults_.params.structured_outputs = StructuredOutputsParams{"true"};
+  EXPECT_EQ(schema_of(R"("response_format":null)"), "true");
+  EXPECT_EQ(schema_of(R"("response_format":{"type":"text"})"), "");
+  EXPECT_EQ(ErrorOf(R"({"prompt":"a","structured_outputs":{"json":{}},"response_format":{"type":"json_object"}})"),
+            "invalid_row: row: has both structured_outputs and response_format");
 }
 
 TEST_F(RowParserTest, AConstraintThatIsNotSupportedIsAnErrorOfTheRow) {

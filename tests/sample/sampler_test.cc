@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -72,6 +73,85 @@ TEST(SamplerTest, LogprobsAreThoseWithoutTheBitmask) {
   Sampler(3).AppendLogprobs(logits, 1, 1, all);
   EXPECT_EQ(masked.token_ids, all.token_ids);
   EXPECT_EQ(masked.logprobs, all.logprobs);
+}
+
+TEST(SamplerTest, ProcessedLogprobsAreThoseOfTheDistribution) {
+  const std::vector<uint32_t> bitmask = {0b110110};
+  const std::vector<float> logits = {9.0f, 1.0f, 2.0f, 7.0f, 0.5f, -1.0f};
+  const auto check = [&](SamplingParams params, std::span<const uint32_t> mask) {
+    params.logprobs = 3;
+    std::vector<float> row = logits;
+    Sampler sampler(6, kernels::KernelsFor(kernels::BestIsa()), /*processed_logprobs=*/true);
+    const std::vector<double> probs = sampler.Distribution({.logits = row, .params = &params, .bitmask = mask});
+    row = logits;
+    Logprobs out;
+    std::string error;
+    const int32_t token = sampler.Sample({.logits = row, .params = &params, .bitmask = mask}, &out, error);
+    ASSERT_GE(token, 0) << error;
+    std::vector<int32_t> ids = {0, 1, 2, 3, 4, 5};
+    std::erase_if(ids, [&](int32_t id) { return probs[static_cast<size_t>(id)] == 0.0; });
+    std::stable_sort(ids.begin(), ids.end(), [&](int32_t a, int32_t b) {
+      return probs[static_cast<size_t>(a)] > probs[static_cast<size_t>(b)];
+    });
+    ids.resize(3, -1);
+    EXPECT_EQ(out.width, 4u);
+    EXPECT_EQ(std::vector<int32_t>(out.token_ids.begin() + 1, out.token_ids.end()), ids);
+    EXPECT_EQ(out.token_ids[0], token);
+    for (size_t i = 0; i < 4; ++i) {
+      const int32_t id = out.token_ids[i];
+      if (id < 0) {
+        EXPECT_EQ(out.logprobs[i], -kInf);
+      } else {
+        EXPECT_NEAR(out.logprobs[i], std::log(probs[static_cast<size_t>(id)]), 1e-5);
+      }
+    }
+    const auto rank = std::find(ids.begin(), ids.end(), token) - ids.begin() + 1;
+    EXPECT_EQ(out.ranks[0], rank);
+  };
+  SamplingParams params;
+  params.temperature = 2.0;
+  check(params, bitmask);
+  check(params, {});
+  params.top_k = 2;
+  check(params, bitmask);
+  params.top_k = 0;
+  params.top_p = 0.6;
+  check(params, bitmask);
+  const std::vector<uint32_t> two = {0b100010};
+  params = {};
+  params.top_k = 3;
+  check(params, two);
+}
+
+TEST(SamplerTest, ProcessedLogprobsOfGreedyAndForcedTokens) {
+  SamplingParams params = Greedy();
+  params.logprobs = 2;
+  const std::vector<uint32_t> bitmask = {0b011};
+  std::vector<float> logits = {1.0f, 2.0f, 9.0f};
+  Sampler sampler(3, kernels::KernelsFor(kernels::BestIsa()), /*processed_logprobs=*/true);
+  Logprobs out;
+  std::string error;
+  EXPECT_EQ(sampler.Sample({.logits = logits, .params = &params, .bitmask = bitmask}, &out, error), 1);
+  EXPECT_EQ(out.token_ids, (std::vector<int32_t>{1, 1, 0}));
+  EXPECT_NEAR(out.logprobs[0], -std::log1p(std::exp(-1.0)), 1e-6);
+  EXPECT_NEAR(out.logprobs[2], -1.0 - std::log1p(std::exp(-1.0)), 1e-6);
+  out.Clear();
+  logits = {1.0f, 2.0f, 9.0f};
+  EXPECT_EQ(sampler.Sample({.logits = logits, .params = &params, .forced_token_id = 0}, &out, error), 0);
+  EXPECT_EQ(out.token_ids, (std::vector<int32_t>{0, 0, -1}));
+  EXPECT_EQ(out.logprobs, (std::vector<float>{0.0f, 0.0f, -kInf}));
+}
+
+TEST(SamplerTest, AMaskThatLeavesFewerThanTopKTokensKeepsThemAll) {
+  std::vector<float> logits(6400, 1.0f);
+  std::vector<uint32_t> bitmask(200, 0);
+  bitmask[3] = 1u << 5;
+  bitmask[150] = 3;
+  SamplingParams params;
+  params.top_k = 40;
+  Sampler sampler(6400);
+  EXPECT_EQ(Support(sampler.Distribution({.logits = logits, .params = &params, .bitmask = bitmask})),
+            (std::set<int>{101, 4800, 4801}));
 }
 
 TEST(SamplerTest, TopKKeepsTokensTiedWithTheKthLargestLogit) {

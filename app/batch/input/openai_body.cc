@@ -59,10 +59,6 @@ bool SetOpenAiField(const std::string& name, const Json& value, const Json& body
     CheckSupported(name, value.is_null());
     return true;
   }
-  if (name == "response_format") {
-    if (auto format = ResponseFormatField(value)) row.params.structured_outputs = std::move(*format);
-    return true;
-  }
   if (name == "modalities") {
     CheckSupported(name, value.is_null() || value == Json::array({"text"}));
     return true;

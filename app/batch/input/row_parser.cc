@@ -65,6 +65,7 @@ std::vector<std::string> KnownFields(bool in_openai_row) {
                                     "allowed_token_ids",
                                     "logit_bias",
                                     "structured_outputs",
+                                    "response_format",
                                     "seed",
                                     "custom_id",
                                     "priority",
@@ -310,6 +311,10 @@ BatchRow RowParser::ParseJson(std::string_view record, RowId& id) const {
     } else if (!SetSamplingField(name, value, row.params)) {
       Carry(name, value, row);
     }
+  }
+  const auto is_set = [&](const char* name) { return body->contains(name) && !(*body)[name].is_null(); };
+  if (is_set("structured_outputs") && is_set("response_format")) {
+    throw RowError("invalid_row", "row: has both structured_outputs and response_format");
   }
   if (row.kind == RowKind::kOpenAiChat && prompt_name != "messages") {
     throw RowError("invalid_row", "messages: missing");

@@ -119,7 +119,6 @@ Json StructuredOutputsJson(const StructuredOutputsParams& params) {
 
 std::optional<StructuredOutputsParams> ResponseFormatField(const Json& value) {
   const std::string name = "response_format";
-  if (value.is_null()) return std::nullopt;
   if (!value.is_object()) FailField(name, "must be an object", value);
   const std::string type = TextField(name + ".type", value.value("type", Json()));
   if (type == "text") return std::nullopt;
@@ -235,6 +234,10 @@ bool SetSamplingField(const std::string& name, const Json& value, SamplingParams
   }
   if (name == "structured_outputs") {
     if (!value.is_null()) params.structured_outputs = StructuredOutputsField(name, value);
+    return true;
+  }
+  if (name == "response_format") {
+    if (!value.is_null()) params.structured_outputs = ResponseFormatField(value);
     return true;
   }
   if (name == "bad_words") {
