@@ -164,6 +164,7 @@ void BatchRunner::Finish(const RequestOutput& output) {
   if (it == running_.end()) return;
   const RecordHead head = std::move(it->second);
   running_.erase(it);
+  if (output.rejected) return Fail(head, "invalid_request", output.error);
   counts_.num_prompt_tokens += static_cast<int64_t>(output.prompt_token_ids.size());
   counts_.num_cached_tokens += output.num_cached_tokens;
   for (const CompletionOutput& completion : output.outputs) {

@@ -3,12 +3,14 @@
 #include <unistd.h>
 
 #include <array>
+#include <optional>
 
 #include "app/chat/answer_signals.h"
 #include "app/output/prompt_status.h"
 #include "app/output/run_until_done.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/type_ahead.h"
+#include "engine/config/errors.h"
 
 namespace vllm::app {
 namespace {
@@ -63,6 +65,7 @@ void StreamAnswer(LoadedModel& model, const std::string& request_id, const std::
                   ReasoningDisplay& reasoning, AnswerCalls& calls, AnswerDisplay& display, Answer& answer) {
   LLMEngine& engine = *model.engine;
   bool is_shown = false;
+  std::optional<RequestError> rejection;
   PromptStatus status(engine);
   AnswerSignals signals(engine, request_id, display, [&] {
     status.Clear();
@@ -79,6 +82,10 @@ void StreamAnswer(LoadedModel& model, const std::string& request_id, const std::
     status.Update();
     for (const RequestOutput& output : outputs) {
       if (output.request_id != request_id) continue;  // of an aborted request whose answer could not be written
+      if (output.rejected) {
+        rejection.emplace(output.error);
+        continue;
+      }
       answer.stats.num_cached_tokens = output.num_cached_tokens;
       answer.stats.metrics = output.metrics;
       for (const CompletionOutput& completion : output.outputs) {
@@ -104,6 +111,7 @@ void StreamAnswer(LoadedModel& model, const std::string& request_id, const std::
   if (reasoning.parts() != nullptr) answer.parts = *reasoning.parts();
   if (!is_shown) display.Feed("", true);
   PrintEngineWarning(engine);
+  if (rejection) throw RequestError(*rejection);
 }
 
 }  // namespace vllm::app

@@ -32,6 +32,7 @@ struct Answer {
 // `on_progress` when tokens were added, before the answer's text is shown. Ctrl-C aborts the request and keeps the
 // tokens so far. Ctrl-T, while the model thinks, does too and sets answer.ends_thinking. Prints an error if the request
 // fails. Throws Interrupted on SIGTERM and SIGHUP, OutputClosed, EngineDeadError; `answer` then has the tokens so far.
+// Throws RequestError if the request turns out to be invalid.
 void StreamAnswer(LoadedModel& model, const std::string& request_id, const std::function<void()>& on_progress,
                   ReasoningDisplay& reasoning, AnswerCalls& calls, AnswerDisplay& display, Answer& answer);
 

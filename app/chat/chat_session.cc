@@ -463,7 +463,7 @@ int64_t ChatSession::RunRequest(StoredMessage message, const SamplingParams& giv
       display->Begin(answer.text);
       StreamAnswer(model_, answer.request_id, on_progress, reasoning, calls, *display, answer);
     }
-  } catch (const RequestError& error) {  // no token is left for an answer
+  } catch (const RequestError& error) {  // no token is left for an answer, or its grammar is rejected
     PrintError(error.what());
   } catch (...) {
     // The answer may have ended before the exception: writing its last part to standard output can fail.

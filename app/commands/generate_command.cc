@@ -195,7 +195,10 @@ int GenerateCommand(const Settings& given) {
   RunCallbacks callbacks;
   callbacks.on_outputs = [&](const std::vector<RequestOutput>& outputs) {
     if (!outputs.empty()) status.End();
-    for (const RequestOutput& output : outputs) writer.Take(output);
+    for (const RequestOutput& output : outputs) {
+      if (output.rejected) throw RequestError(output.error);
+      writer.Take(output);
+    }
     if (params.n == 1) status.Update();
     writer.Update();
   };

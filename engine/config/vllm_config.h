@@ -119,6 +119,8 @@ struct VllmConfig {
   LogprobsMode logprobs_mode = LogprobsMode::kRawLogprobs;
   // --max-output-memory: limit for the outputs of all unfinished requests; none: see DefaultMaxOutputMemory.
   std::optional<int64_t> max_output_memory_bytes;
+  // Limit for the memory of the grammars of structured outputs, see GrammarCache.
+  int64_t grammar_cache_bytes = int64_t{256} << 20;
   uint64_t seed = 0;  // for requests that do not set a seed
   // OpenBLAS sums in an order that depends on the number of rows, so its results depend on batching.
   LinearBackend linear_backend = LinearBackend::kNative;

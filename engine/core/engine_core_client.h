@@ -1,7 +1,7 @@
 // EngineCoreClient: the front end's only view of the engine core. InprocClient steps an EngineCore in the caller's
 // thread, for tests and benchmarks. ThreadClient runs an EngineCore as a busy loop on a separate thread, between a
 // bounded input queue and an output queue that merges unread outputs. Owned by LLMEngine. Call members from the
-// front-end thread only.
+// front-end thread only, except Interrupt.
 #pragma once
 
 #include <chrono>
@@ -55,7 +55,7 @@ class EngineCoreClient {
   virtual bool GetOutputs(EngineCoreOutputs& outputs, std::chrono::milliseconds timeout) = 0;
 
   // Makes the next GetOutputs return at once, with or without outputs. OutputFd is readable until then. Does nothing in
-  // InprocClient, whose GetOutputs never waits.
+  // InprocClient, whose GetOutputs never waits. Any thread may call it.
   virtual void Interrupt() = 0;
 
   // A descriptor for poll() that is readable while outputs, an interrupt or the engine's failure are pending; -1 for

@@ -237,8 +237,10 @@ bool DataParallelClient::GetOutputs(EngineCoreOutputs& outputs, std::chrono::mil
 }
 
 void DataParallelClient::Interrupt() {
-  interrupted_ = true;
+  // In this order, because GetOutputs resets them in the other one: a descriptor that stays readable without the flag
+  // would make it spin.
   interrupt_.Set();
+  interrupted_ = true;
 }
 
 bool DataParallelClient::ResetPrefixCache() {

@@ -5,6 +5,7 @@
 // Owned by LLMEngine; call members from the front-end thread only. See engine_core_client.h for the contracts.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -102,7 +103,7 @@ class DataParallelClient final : public EngineCoreClient {
   std::unordered_map<RequestId, Route> routes_;
   EngineCoreOutputs engine_outputs_;  // a buffer of TakeOutputs
   EventFd interrupt_;
-  bool interrupted_ = false;
+  std::atomic<bool> interrupted_ = false;
   tokenizer::UniqueFd output_fd_;  // an epoll descriptor with those of the engines and of interrupt_
   bool is_shut_down_ = false;
   std::string warning_;

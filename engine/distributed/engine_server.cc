@@ -25,8 +25,10 @@ EngineServer::EngineServer(RankConnection& connection, EngineCoreClient& engine,
     : connection_(connection),
       engine_(engine),
       vocab_size_(config.model.vocab_size),
-      grammar_compiler_(tokenizer, config.model.vocab_size),
-      reasoning_format_(std::move(reasoning_format)) {}
+      grammar_compiler_(tokenizer, config.model.vocab_size, config.grammar_cache_bytes),
+      reasoning_format_(std::move(reasoning_format)) {
+  grammar_compiler_.SetNotify([this] { engine_.Interrupt(); });
+}
 
 void EngineServer::Serve(HelloMessage hello) {
   const EngineCoreReadyInfo& ready = engine_.ready();
@@ -49,6 +51,8 @@ void EngineServer::Serve(HelloMessage hello) {
         Die(error.what());
       }
     }
+    // After SendOutputs, which resets the signal of the compiler.
+    ReleaseCompiled();
     Wait();
   }
 }
@@ -67,6 +71,7 @@ bool EngineServer::Handle(std::string_view message) {
   const MessageType type = TypeOf(message);
   if (type == MessageType::kShutdown) {
     const ShutdownMode mode = DecodeShutdown(message).mode;
+    if (!is_dead_ && mode == ShutdownMode::kDrain) ReleaseAll();
     engine_.Shutdown(mode);
     if (!is_dead_ && mode == ShutdownMode::kDrain) SendOutputs();
     connection_.Send(EncodeEmpty(MessageType::kClosed));
@@ -79,6 +84,9 @@ bool EngineServer::Handle(std::string_view message) {
       return true;
     case MessageType::kAbort: {
       const AbortMessage abort = DecodeAbort(message);
+      std::erase_if(held_requests_, [&](const HeldRequest& held) {
+        return std::ranges::find(abort.request_ids, held.request->request_id) != abort.request_ids.end();
+      });
       engine_.AbortRequests(abort.request_ids, abort.urgency);
       return true;
     }
@@ -129,23 +137,57 @@ void EngineServer::Add(std::string_view message) {
       if (reasoning_format_ == nullptr) throw RequestError("thinking: this rank knows no format for the model");
       request.reasoning_format = reasoning_format_;
     }
-    if (request.sampling_params.structured_outputs) {
-      request.grammar = grammar_compiler_.Compile(*request.sampling_params.structured_outputs);
-    }
   } catch (const RequestError& error) {
-    EngineCoreOutputs rejection;
-    rejection.stats = sent_stats_;
-    EngineCoreOutput& output = rejection.Add(request.request_id);
-    output.finish_reason = FinishReason::kError;
-    output.error = error.what();
-    connection_.Send(EncodeOutputs(rejection, std::chrono::steady_clock::now()));
-    return;
+    return Reject(request.request_id, error.what());
+  }
+  HeldRequest held;
+  const auto& constraint = request.sampling_params.structured_outputs;
+  if (constraint) held.grammar = grammar_compiler_.Compile(*constraint);
+  held.request = std::move(add.request);
+  if (held.grammar != nullptr && !held.grammar->is_done()) {
+    held_requests_.push_back(std::move(held));
+  } else {
+    Release(std::move(held));
+  }
+}
+
+void EngineServer::Release(HeldRequest held) {
+  if (held.grammar != nullptr) {
+    held.request->grammar = held.grammar->grammar();
+    if (held.request->grammar == nullptr) return Reject(held.request->request_id, held.grammar->error());
   }
   try {
-    engine_.AddRequest(std::move(add.request));
+    engine_.AddRequest(std::move(held.request));
   } catch (const EngineDeadError& error) {
     Die(error.what());
   }
+}
+
+void EngineServer::ReleaseCompiled() {
+  for (auto it = held_requests_.begin(); !is_dead_ && it != held_requests_.end();) {
+    if (!it->grammar->is_done()) {
+      ++it;
+      continue;
+    }
+    Release(std::move(*it));
+    it = held_requests_.erase(it);
+  }
+  if (is_dead_) held_requests_.clear();
+  grammar_compiler_.Trim();
+}
+
+void EngineServer::ReleaseAll() {
+  for (const HeldRequest& held : held_requests_) grammar_compiler_.Wait(*held.grammar);
+  ReleaseCompiled();
+}
+
+void EngineServer::Reject(RequestId request_id, const std::string& error) {
+  EngineCoreOutputs rejection;
+  rejection.stats = sent_stats_;
+  EngineCoreOutput& output = rejection.Add(request_id);
+  output.finish_reason = FinishReason::kError;
+  output.error = error;
+  connection_.Send(EncodeOutputs(rejection, std::chrono::steady_clock::now()));
 }
 
 void EngineServer::SendOutputs() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -10,7 +11,7 @@
 #include "engine/config/vllm_config.h"
 #include "engine/core/engine_core_client.h"
 #include "engine/distributed/rank_connection.h"
-#include "engine/structured_output/grammar_compiler.h"
+#include "engine/structured_output/compiler/grammar_compiler.h"
 
 namespace vllm {
 
@@ -33,6 +34,17 @@ class EngineServer {
   // Returns false if the message ends the job.
   bool Handle(std::string_view message);
   void Add(std::string_view message);
+  // A request whose grammar is being compiled.
+  struct HeldRequest {
+    std::shared_ptr<EngineCoreRequest> request;
+    GrammarFuturePtr grammar;
+  };
+  // Gives the engine the request, or rejects it if its grammar is rejected. REQUIRES: the grammar is done or null.
+  void Release(HeldRequest held);
+  void ReleaseCompiled();
+  // Waits for the grammars of all requests, so that a shutdown does not lose them.
+  void ReleaseAll();
+  void Reject(RequestId request_id, const std::string& error);
   // Throws RequestError if the request does not fit the model.
   void Check(const EngineCoreRequest& request) const;
   void Abort(RequestId request_id);
@@ -45,7 +57,8 @@ class EngineServer {
   RankConnection& connection_;
   EngineCoreClient& engine_;
   const int64_t vocab_size_;
-  GrammarCompiler grammar_compiler_;
+  GrammarCompiler grammar_compiler_;  // calls engine_.Interrupt
+  std::deque<HeldRequest> held_requests_;
   const std::shared_ptr<const ReasoningFormat> reasoning_format_;
   bool is_dead_ = false;
   std::chrono::steady_clock::time_point last_send_{};

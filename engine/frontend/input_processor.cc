@@ -6,8 +6,7 @@
 #include "engine/config/hash.h"
 #include "engine/frontend/output_memory.h"
 #include "engine/reasoning/reasoning_format.h"
-#include "engine/structured_output/grammar_compiler.h"
-#include "engine/structured_output/output_constraint.h"
+#include "engine/structured_output/compiler/grammar_compiler.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/unicode/utf8.h"
 
@@ -31,7 +30,8 @@ InputProcessor::InputProcessor(const VllmConfig& config, int64_t max_model_len, 
       seed_(config.seed),
       eos_token_ids_(config.model.eos_token_ids),
       tokenizer_(tokenizer),
-      grammar_compiler_(std::make_unique<GrammarCompiler>(tokenizer, config.model.vocab_size)) {
+      grammar_compiler_(
+          std::make_unique<GrammarCompiler>(tokenizer, config.model.vocab_size, config.grammar_cache_bytes)) {
   // Drop EOS ids outside the vocabulary: the model cannot produce them, and they would be out of the sampler's range.
   std::erase_if(eos_token_ids_, [this](int32_t id) { return id < 0 || id >= vocab_size_; });
 }
@@ -142,17 +142,12 @@ void InputProcessor::SetGrammar(ProcessedInput& input) const {
     input.reasoning_format = reasoning_format_;
   }
   input.grammar = grammar_compiler_->Compile(*params.structured_outputs);
+}
 
-  EngineCoreRequest request;
-  request.prompt_token_ids = input.prompt_token_ids;
-  request.sampling_params = params;
-  request.reasoning_format = input.reasoning_format;
-  request.grammar = input.grammar;
-  OutputConstraint constraint(request);
-  for (const int32_t id : input.prior_output_token_ids) {
-    if (!constraint.Feed(id))
-      throw RequestError("prior_output_token_ids: structured_outputs does not allow these tokens");
-  }
+void InputProcessor::CheckGrammar(const ProcessedInput& input) const {
+  if (input.grammar == nullptr) return;
+  grammar_compiler_->Wait(*input.grammar);
+  if (input.grammar->grammar() == nullptr) throw RequestError(input.grammar->error());
 }
 
 ProcessedInput InputProcessor::Process(std::string_view request_id, const Prompt& prompt,

@@ -23,7 +23,7 @@ class Tokenizer;
 namespace vllm {
 
 class GrammarCompiler;
-struct CompiledGrammar;
+class GrammarFuture;
 struct ReasoningFormat;
 
 // A request before it is split into n sequences.
@@ -32,7 +32,8 @@ struct ProcessedInput {
   SamplingParams params;
   std::vector<int32_t> prior_output_token_ids = {};                   // see RequestOptions
   std::shared_ptr<const ReasoningFormat> reasoning_format = nullptr;  // see EngineCoreRequest
-  std::shared_ptr<const CompiledGrammar> grammar = nullptr;           // see EngineCoreRequest
+  // Null unless the parameters have structured_outputs. The grammar may still be compiled, and may be rejected.
+  std::shared_ptr<const GrammarFuture> grammar = nullptr;
   std::string external_req_id = {};
 };
 
@@ -51,9 +52,14 @@ class InputProcessor {
   void SetMaxModelLen(int64_t max_model_len) { max_model_len_ = max_model_len; }
 
   // Returns the validated request. `prior_output_token_ids` as in RequestOptions. Throws a RequestError that names
-  // the field, EncodingStopped from the tokenizer, or ResourceError as LLMEngine::SetMaxModelLen says.
+  // the field, EncodingStopped from the tokenizer, or ResourceError as LLMEngine::SetMaxModelLen and
+  // GrammarCompiler::Compile say. Does not wait for the grammar.
   ProcessedInput Process(std::string_view request_id, const Prompt& prompt, const SamplingParams& params,
                          std::span<const int32_t> prior_output_token_ids = {}) const;
+  // Waits for the grammar of the input, if it has one. Throws a RequestError if it is rejected.
+  void CheckGrammar(const ProcessedInput& input) const;
+
+  GrammarCompiler& grammar_compiler() { return *grammar_compiler_; }
 
  private:
   std::vector<int32_t> TokenIds(const Prompt& prompt) const;
@@ -67,7 +73,7 @@ class InputProcessor {
   void CheckPrior(std::span<const int32_t> prior_output_token_ids, int64_t num_prompt_tokens,
                   const SamplingParams& params) const;
   void CheckStopUtf8(const SamplingParams& params) const;
-  // Compiles the grammar of structured_outputs, and checks that the prior output tokens match it.
+  // Starts to compile the grammar of structured_outputs.
   void SetGrammar(ProcessedInput& input) const;
   // Limits max_tokens to the number of tokens that fit after the prompt, which is also the default, and min_tokens to
   // max_tokens.

@@ -1,6 +1,7 @@
 #include "engine/frontend/llm_engine.h"
 
 #include <algorithm>
+#include <deque>
 #include <optional>
 #include <utility>
 
@@ -10,8 +11,21 @@
 #include "engine/frontend/output_memory.h"
 #include "engine/frontend/output_processor.h"
 #include "engine/frontend/parent_request.h"
+#include "engine/structured_output/compiler/grammar_compiler.h"
 
 namespace vllm {
+namespace {
+
+// A request whose grammar is being compiled (WAITING_FOR_FSM in vLLM). Its sequences do not have the grammar yet.
+struct HeldRequest {
+  std::string request_id;
+  std::vector<std::shared_ptr<EngineCoreRequest>> sequences;
+  OutputMemory memory;
+  AdmissionQueue::Rules rules;
+  GrammarFuturePtr grammar;  // null: not constrained
+};
+
+}  // namespace
 
 struct LLMEngine::Impl {
   Impl(const VllmConfig& final_config, std::shared_ptr<const tokenizer::Tokenizer> shared_tokenizer,
@@ -24,6 +38,7 @@ struct LLMEngine::Impl {
         input_processor(config, client->ready().max_model_len, tokenizer.get(), max_output_memory),
         admission_queue(max_output_memory),
         output_processor(tokenizer.get()) {
+    input_processor.grammar_compiler().SetNotify([this] { client->Interrupt(); });
     config.max_output_memory_bytes = max_output_memory;
     config.model.max_model_len = client->ready().max_model_len;
     config.cache.num_blocks = client->ready().num_blocks;
@@ -44,10 +59,52 @@ struct LLMEngine::Impl {
     for (EngineCoreRequestPtr& request : ready_requests) client->AddRequest(std::move(request));
   }
 
+  // Queues a request whose grammar, if it has one, is compiled. Rejects it if the grammar is not valid, or does not
+  // allow the prior output tokens. Returns false if it is rejected.
+  bool Release(HeldRequest request) {
+    if (request.grammar != nullptr) {
+      std::string error = request.grammar->error();
+      for (const auto& sequence : request.sequences) sequence->grammar = request.grammar->grammar();
+      if (error.empty() && !output_processor.SetConstraint(request.request_id, *request.sequences.front())) {
+        error = "prior_output_token_ids: structured_outputs does not allow these tokens";
+      }
+      if (!error.empty()) {
+        output_processor.RejectRequest(request.request_id, error);
+        return false;
+      }
+    }
+    admission_queue.Add(request.request_id, {request.sequences.begin(), request.sequences.end()}, request.memory,
+                        request.rules);
+    return true;
+  }
+
+  // Releases the requests whose grammars are compiled.
+  void ReleaseCompiled() {
+    for (auto it = held_requests.begin(); it != held_requests.end();) {
+      if (!it->grammar->is_done()) {
+        ++it;
+        continue;
+      }
+      Release(std::move(*it));
+      it = held_requests.erase(it);
+    }
+    input_processor.grammar_compiler().Trim();
+  }
+
+  void Unhold(const std::string& request_id) {
+    std::erase_if(held_requests, [&](const HeldRequest& request) { return request.request_id == request_id; });
+  }
+
   // Receives the engine's outputs. Waits only if requests are running and no output of an aborted request is pending.
   // Throws EngineDeadError.
   void ReceiveOutputs(std::chrono::milliseconds timeout) {
-    const bool wait = !output_processor.HasPendingOutputs() && output_processor.num_running() > 0;
+    bool wait = !output_processor.HasPendingOutputs() && output_processor.num_running() > 0;
+    if (wait && held_requests.size() == output_processor.num_running()) {
+      // The engine has no request. Its client may not be able to wait. The first grammar is compiled before the others.
+      input_processor.grammar_compiler().WaitUntil(*held_requests.front().grammar,
+                                                   std::chrono::steady_clock::now() + timeout);
+      wait = false;
+    }
     client->GetOutputs(engine_core_outputs, wait ? timeout : std::chrono::milliseconds(0));
     stats = engine_core_outputs.stats;
   }
@@ -69,6 +126,7 @@ struct LLMEngine::Impl {
   InputProcessor input_processor;
   AdmissionQueue admission_queue;
   OutputProcessor output_processor;
+  std::deque<HeldRequest> held_requests;  // in the order in which they were added
   RequestId next_request_id = 1;
   EngineCoreOutputs engine_core_outputs;
   std::vector<EngineCoreRequestPtr> ready_requests;
@@ -103,16 +161,24 @@ void LLMEngine::AddRequest(const std::string& request_id, const Prompt& prompt, 
   const SteadyTime arrival_time = std::chrono::steady_clock::now();
   const OutputMemory memory = EstimateOutputMemory(input.params, num_prompt_tokens, impl_->config.model.vocab_size);
   const bool first_alone = impl_->StartsFirstAlone(input);
-  std::vector<EngineCoreRequestPtr> sequences = FanOut(input, options, first_child_id, arrival_time);
+  HeldRequest request = {.request_id = request_id,
+                         .sequences = FanOut(input, options, first_child_id, arrival_time),
+                         .memory = memory,
+                         .rules = {.first_alone = first_alone, .regardless_of_memory = options.interactive},
+                         .grammar = std::move(input.grammar)};
   try {
     impl_->output_processor.AddRequest(
-        std::make_unique<ParentRequest>(request_id, std::move(input), first_child_id, arrival_time,
-                                        sequences[0]->grammar == nullptr ? nullptr : sequences[0]));
-    impl_->admission_queue.Add(request_id, std::move(sequences), memory,
-                               {.first_alone = first_alone, .regardless_of_memory = options.interactive});
-    impl_->SubmitReady();
+        std::make_unique<ParentRequest>(request_id, std::move(input), first_child_id, arrival_time));
+    if (request.grammar != nullptr && !request.grammar->is_done()) {
+      impl_->held_requests.push_back(std::move(request));
+    } else if (impl_->Release(std::move(request))) {
+      impl_->SubmitReady();
+    } else {
+      impl_->client->Interrupt();
+    }
   } catch (...) {
     // The exception tells the caller that the request was not added, so the request must not produce an output.
+    impl_->Unhold(request_id);
     impl_->output_processor.RemoveRequest(request_id);
     impl_->admission_queue.Remove(request_id);
     throw;
@@ -122,6 +188,7 @@ void LLMEngine::AddRequest(const std::string& request_id, const Prompt& prompt, 
 void LLMEngine::AbortRequest(const std::string& request_id) {
   if (!impl_->output_processor.Contains(request_id)) return;
   const std::vector<RequestId> reqs_to_abort = impl_->output_processor.AbortRequest(request_id);
+  impl_->Unhold(request_id);
   impl_->admission_queue.Remove(request_id);
   impl_->client->AbortRequests(reqs_to_abort, AbortUrgency::kPrompt);
   impl_->client->Interrupt();
@@ -138,9 +205,12 @@ const std::vector<RequestOutput>& LLMEngine::Step(std::chrono::milliseconds time
     }
   };
   unless_dead([&] { impl_->ReceiveOutputs(timeout); });
+  // After the outputs, because receiving them resets the signal of the compiler.
+  if (!impl_->death_cause) impl_->ReleaseCompiled();
   const ProcessedOutputs& processed = impl_->output_processor.Process(impl_->engine_core_outputs);
   unless_dead([&] { impl_->Respond(processed); });
   if (impl_->death_cause) {
+    impl_->held_requests.clear();
     impl_->output_processor.FailAll(*impl_->death_cause);
     if (processed.request_outputs.empty()) throw EngineDeadError(*impl_->death_cause);
   }

@@ -45,7 +45,9 @@ class LLMEngine {
   // engine unchanged and throws a RequestError that names the field. Throws EngineDeadError if the engine is dead. The
   // request stays queued in the front end while its outputs, together with those of earlier unfinished requests, could
   // exceed max_output_memory_bytes. Requests enter the engine in the order in which they were added, but interactive
-  // ones at once. Blocks only while the engine's input queue is full.
+  // ones at once. A request with structured_outputs enters when another thread has compiled its grammar, and others go
+  // ahead meanwhile. If the grammar is rejected, the request ends with an output with `rejected`. Blocks only while the
+  // engine's input queue is full.
   void AddRequest(const std::string& request_id, const Prompt& prompt, const SamplingParams& params,
                   const RequestOptions& options = {});
 

@@ -37,7 +37,7 @@ void OutputProcessor::RemoveRequest(const std::string& request_id) {
 const ProcessedOutputs& OutputProcessor::Process(const EngineCoreOutputs& engine_core_outputs) {
   RecycleOutputs();
   processed_.reqs_to_abort.clear();
-  processed_.request_outputs.swap(aborted_outputs_);
+  processed_.request_outputs.swap(pending_outputs_);
   for (size_t i = 0; i < engine_core_outputs.size(); ++i) ProcessOne(engine_core_outputs[i]);
   return processed_;
 }
@@ -118,6 +118,7 @@ RequestOutput OutputProcessor::MakeOutput(ParentRequest& parent, bool finished) 
   output.request_id = parent.request_id;
   FillPrompt(parent, output);
   output.finished = finished;
+  output.rejected = false;
   output.num_cached_tokens = parent.num_cached_tokens;
   output.error = parent.error;
   return output;
@@ -164,9 +165,35 @@ std::vector<RequestId> OutputProcessor::AbortRequest(const std::string& request_
   for (int64_t index = 0; index < parent.params.n; ++index) {
     if (children_.contains(parent.child_id(index))) unfinished.push_back(parent.child_id(index));
   }
-  aborted_outputs_.push_back(EndRequest(parent, FinishReason::kAbort, ""));
+  pending_outputs_.push_back(EndRequest(parent, FinishReason::kAbort, ""));
   parents_.erase(found);
   return unfinished;
+}
+
+bool OutputProcessor::SetConstraint(const std::string& request_id, const EngineCoreRequest& sequence) {
+  const ParentRequest& parent = *parents_.at(request_id);
+  bool is_allowed = true;
+  for (int64_t index = 0; index < parent.params.n; ++index) {
+    is_allowed = children_.at(parent.child_id(index)).state.SetConstraint(sequence) && is_allowed;
+  }
+  return is_allowed;
+}
+
+void OutputProcessor::RejectRequest(const std::string& request_id, const std::string& error) {
+  ParentRequest& parent = *parents_.at(request_id);
+  parent.error = error;
+  RequestOutput output = MakeOutput(parent, true);
+  output.rejected = true;
+  output.outputs.clear();
+  for (int64_t index = 0; index < parent.params.n; ++index) {
+    RequestState& state = children_.at(parent.child_id(index)).state;
+    state.Finish(FinishReason::kError);
+    state.FillOutput(output.outputs.emplace_back());
+  }
+  output.metrics = parent.finished_metrics;
+  metrics_.num_prompt_tokens -= static_cast<int64_t>(parent.prompt_token_ids.size());
+  pending_outputs_.push_back(std::move(output));
+  RemoveRequest(request_id);
 }
 
 void OutputProcessor::FailAll(const std::string& cause) {

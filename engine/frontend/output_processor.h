@@ -34,28 +34,33 @@ class OutputProcessor {
   // Removes a request that could not be sent to the engine. Ignores unknown ids.
   void RemoveRequest(const std::string& request_id);
 
-  // Processes the engine's outputs. The outputs of requests that were aborted since the last call come first.
+  // Processes the engine's outputs. Those of requests that were aborted or rejected since the last call come first.
   // Outputs of unknown sequences are dropped. The result is valid until the next call.
   const ProcessedOutputs& Process(const EngineCoreOutputs& engine_core_outputs);
   // Ends a request. The next Process returns its final output. Returns the ids of the unfinished sequences, which the
   // engine has to abort; none if the request id is unknown.
   std::vector<RequestId> AbortRequest(const std::string& request_id);
+  // Sets the constraint of the outputs of a request with structured_outputs. `sequence` is one of its sequences. Must
+  // be called before the engine has outputs of them. Returns false if the grammar does not allow the prior output
+  // tokens.
+  bool SetConstraint(const std::string& request_id, const EngineCoreRequest& sequence);
+  // Ends a request that is found to be invalid before the engine has it. The next Process returns its final output,
+  // with `rejected`. The metrics do not count the request.
+  void RejectRequest(const std::string& request_id, const std::string& error);
   // Ends every request with FinishReason::kError and adds the final outputs to the result of the last Process.
   void FailAll(const std::string& cause);
 
   size_t num_running() const { return parents_.size(); }
-  size_t num_unfinished() const { return parents_.size() + aborted_outputs_.size(); }
+  size_t num_unfinished() const { return parents_.size() + pending_outputs_.size(); }
   // Returns true if the next Process has outputs even if the engine sends none.
-  bool HasPendingOutputs() const { return !aborted_outputs_.empty(); }
+  bool HasPendingOutputs() const { return !pending_outputs_.empty(); }
   const FrontendMetrics& metrics() const { return metrics_; }
 
  private:
   struct Child {
     Child(ParentRequest& of, int64_t index, const tokenizer::Tokenizer* tokenizer)
         : parent(&of),
-          state(index, of.params, of.prompt_token_ids, of.prior_output_token_ids, of.arrival_time, tokenizer) {
-      if (of.constrained != nullptr) state.SetConstraint(*of.constrained);
-    }
+          state(index, of.params, of.prompt_token_ids, of.prior_output_token_ids, of.arrival_time, tokenizer) {}
 
     ParentRequest* parent;
     RequestState state;
@@ -78,8 +83,8 @@ class OutputProcessor {
   std::unordered_map<std::string, std::unique_ptr<ParentRequest>> parents_;
   std::unordered_map<RequestId, Child> children_;  // unfinished sequences
   ProcessedOutputs processed_;
-  std::vector<RequestOutput> aborted_outputs_;
-  std::vector<RequestOutput> spare_outputs_;  // earlier outputs, kept for their buffers
+  std::vector<RequestOutput> pending_outputs_;  // of aborted and rejected requests
+  std::vector<RequestOutput> spare_outputs_;    // earlier outputs, kept for their buffers
   FrontendMetrics metrics_;
 };
 

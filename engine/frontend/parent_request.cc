@@ -6,16 +6,15 @@
 
 namespace vllm {
 
-std::vector<EngineCoreRequestPtr> FanOut(const ProcessedInput& input, const RequestOptions& options,
-                                         RequestId first_child_id, SteadyTime arrival_time) {
-  std::vector<EngineCoreRequestPtr> requests;
+std::vector<std::shared_ptr<EngineCoreRequest>> FanOut(const ProcessedInput& input, const RequestOptions& options,
+                                                       RequestId first_child_id, SteadyTime arrival_time) {
+  std::vector<std::shared_ptr<EngineCoreRequest>> requests;
   for (int64_t index = 0; index < input.params.n; ++index) {
     auto request = std::make_shared<EngineCoreRequest>();
     request->request_id = first_child_id + static_cast<RequestId>(index);
     request->prompt_token_ids = input.prompt_token_ids;
     request->prior_output_token_ids = input.prior_output_token_ids;
     request->reasoning_format = input.reasoning_format;
-    request->grammar = input.grammar;
     request->sampling_params = input.params;
     request->sampling_params.n = 1;
     // Seeds are unsigned, so the sum wraps around.

@@ -15,14 +15,11 @@
 namespace vllm {
 
 struct ParentRequest {
-  // `constrained_request` is one of the sequences if their outputs must match a grammar, else null.
-  ParentRequest(std::string id, ProcessedInput input, RequestId first_child, SteadyTime arrival,
-                EngineCoreRequestPtr constrained_request = nullptr)
+  ParentRequest(std::string id, ProcessedInput input, RequestId first_child, SteadyTime arrival)
       : request_id(std::move(id)),
         params(std::move(input.params)),
         prompt_token_ids(std::move(input.prompt_token_ids)),
         prior_output_token_ids(std::move(input.prior_output_token_ids)),
-        constrained(std::move(constrained_request)),
         first_child_id(first_child),
         arrival_time(arrival) {
     finished_metrics.arrival_time = arrival;
@@ -37,7 +34,6 @@ struct ParentRequest {
   const SamplingParams params;
   const std::vector<int32_t> prompt_token_ids;
   const std::vector<int32_t> prior_output_token_ids;
-  const EngineCoreRequestPtr constrained;
   const RequestId first_child_id;
   const SteadyTime arrival_time;
 
@@ -50,10 +46,10 @@ struct ParentRequest {
   RequestMetrics finished_metrics;  // of all finished sequences, see JoinMetrics
 };
 
-// Returns the engine requests of a caller's request, one for each of its n sequences. Sequence i uses the request's
-// seed + i.
-std::vector<EngineCoreRequestPtr> FanOut(const ProcessedInput& input, const RequestOptions& options,
-                                         RequestId first_child_id, SteadyTime arrival_time);
+// Returns the engine requests of a caller's request, one for each of its n sequences, without a grammar. Sequence i
+// uses the request's seed + i.
+std::vector<std::shared_ptr<EngineCoreRequest>> FanOut(const ProcessedInput& input, const RequestOptions& options,
+                                                       RequestId first_child_id, SteadyTime arrival_time);
 
 // Merges the metrics of a sequence into `all`, the metrics of its request: keeps the earliest scheduled and first-token
 // times and the latest last-token and finished times, and adds the counts.

@@ -23,7 +23,10 @@ void AppendPositions(const Logprobs& from, size_t num_positions, Logprobs& to) {
 RequestState::RequestState(int64_t index, const SamplingParams& params, std::span<const int32_t> prompt_token_ids,
                            std::span<const int32_t> prior_output_token_ids, SteadyTime arrival_time,
                            const tokenizer::Tokenizer* tokenizer)
-    : index_(index), kind_(params.output_kind), include_stop_(params.include_stop_str_in_output) {
+    : index_(index),
+      kind_(params.output_kind),
+      include_stop_(params.include_stop_str_in_output),
+      is_constrained_(params.structured_outputs.has_value()) {
   if (tokenizer != nullptr && params.detokenize) {
     detokenizer_.emplace(*tokenizer, params, prompt_token_ids);
     detokenizer_->AppendPrior(prior_output_token_ids);
@@ -31,13 +34,19 @@ RequestState::RequestState(int64_t index, const SamplingParams& params, std::spa
   metrics_.arrival_time = arrival_time;
 }
 
-void RequestState::SetConstraint(const EngineCoreRequest& request) {
+bool RequestState::SetConstraint(const EngineCoreRequest& request) {
   constraint_.emplace(request);
-  for (const int32_t id : request.prior_output_token_ids) constraint_->Feed(id);
+  for (const int32_t id : request.prior_output_token_ids) {
+    if (!constraint_->Feed(id)) return false;
+  }
+  return true;
 }
 
 void RequestState::CheckComplete(std::span<const int32_t> new_ids) {
-  if (!constraint_) return;
+  if (!constraint_) {
+    if (is_constrained_ && finished()) valid_ = false;  // it ended before its grammar was compiled
+    return;
+  }
   bool is_accepted = true;
   for (const int32_t id : new_ids) is_accepted = is_accepted && constraint_->Feed(id);
   if (!finished()) return;

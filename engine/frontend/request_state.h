@@ -21,8 +21,9 @@ class RequestState {
                const tokenizer::Tokenizer* tokenizer);
 
   // Follows the constraint of the output, to find out whether the answer is complete at the end. `request` has the
-  // prompt, the parameters and the grammar.
-  void SetConstraint(const EngineCoreRequest& request);
+  // prompt, the parameters and the grammar. Returns false if the grammar does not allow the prior output tokens. Must
+  // be called before Update if the parameters have structured_outputs.
+  bool SetConstraint(const EngineCoreRequest& request);
 
   // Adds an output of the engine. Drops tokens that were sampled after a stop string. REQUIRES: !finished().
   void Update(const EngineCoreOutput& output);
@@ -50,7 +51,8 @@ class RequestState {
   FinishReason reason_ = FinishReason::kNone;
   StopReason stop_reason_;
   RequestMetrics metrics_;
-  std::optional<OutputConstraint> constraint_;
+  bool is_constrained_;
+  std::optional<OutputConstraint> constraint_;  // none: not constrained, or not set yet
   std::optional<bool> valid_;
 };
 

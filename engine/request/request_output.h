@@ -59,6 +59,7 @@ struct RequestOutput {
   Logprobs prompt_logprobs;               // for prompt positions 1 and later; if outputs are deltas, only in the first
   std::vector<CompletionOutput> outputs;
   bool finished = false;
+  bool rejected = false;          // the request is invalid: `error` is the text of a RequestError
   int64_t num_cached_tokens = 0;  // prompt tokens that the first sequence found in the prefix cache
   std::string error;              // with FinishReason::kError
   RequestMetrics metrics;

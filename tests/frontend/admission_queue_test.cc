@@ -20,7 +20,8 @@ class AdmissionQueueTest : public ::testing::Test {
     input.params.n = n;
     input.params.seed = 5;
     input.params.prompt_logprobs = 1;
-    return FanOut(input, RequestOptions(), first_id, {});
+    const auto sequences = FanOut(input, RequestOptions(), first_id, {});
+    return {sequences.begin(), sequences.end()};
   }
   void AddHolding(const std::string& request_id, RequestId id, int64_t held_bytes, int64_t record_bytes = 0) {
     queue_.Add(request_id, Sequences(id, 1), {0, held_bytes, record_bytes}, {.first_alone = false});
@@ -123,7 +124,7 @@ TEST(FanOutTest, EachSequenceHasItsOwnIdAndSeed) {
   input.params.n = 3;
   input.params.seed = 5;
   input.params.prompt_logprobs = 1;
-  const std::vector<EngineCoreRequestPtr> requests = FanOut(input, {2, "salt"}, 10, {});
+  const auto requests = FanOut(input, {2, "salt"}, 10, {});
   ASSERT_EQ(requests.size(), 3u);
   for (size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(requests[i]->request_id, 10 + i);

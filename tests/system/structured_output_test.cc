@@ -253,18 +253,25 @@ TEST_F(StructuredOutputTest, MinTokensGivesWayAtTheEndOfTheText) {
 
 TEST_F(StructuredOutputTest, ImpossibleRequestsAreRejected) {
   const auto error_of = [&](const SamplingParams& params, const Ids& prior = {}) {
-    return MessageOf<RequestError>([&] { Run(Ids{1, 2}, params, prior); });
+    const RequestOutput output = Run(Ids{1, 2}, params, prior);
+    EXPECT_TRUE(output.rejected);
+    return output.error;
   };
   EXPECT_EQ(error_of(Params(R"({"format":"idn-email"})", 1)), "JSON schema: #/format: not supported (idn-email)");
   SamplingParams params = Params(kSchemas[1], 1);
   params.ignore_eos = true;
-  EXPECT_EQ(error_of(params), "structured_outputs: not possible with ignore_eos");
+  EXPECT_EQ(MessageOf<RequestError>([&] {
+              Run(Ids{1, 2}, params);
+            }),
+            "structured_outputs: not possible with ignore_eos");
   EXPECT_EQ(error_of(Params(kSchemas[1], 1), tokenizer_->Encode("x", false)),
             "prior_output_token_ids: structured_outputs does not allow these tokens");
   // A later constraint of the request may exclude all tokens of the schema. Only this request fails.
   params = Params(kSchemas[1], 1);
   params.allowed_token_ids = tokenizer_->Encode("x", false);
-  EXPECT_EQ(Run(Ids{1, 2}, params).error, "no token remains to sample: all logits are -inf");
+  const RequestOutput output = Run(Ids{1, 2}, params);
+  EXPECT_EQ(output.error, "no token remains to sample: all logits are -inf");
+  EXPECT_FALSE(output.rejected);
 }
 
 }  // namespace

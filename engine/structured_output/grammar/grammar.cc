@@ -33,6 +33,15 @@ bool HasEmptyText(RuleAutomaton& rule, const Grammar& grammar) {
 
 }  // namespace
 
+size_t Grammar::memory_bytes() const {
+  size_t num_bytes = regexes_->memory_bytes() + symbols_.size() * sizeof(Symbol);
+  for (const Symbol& symbol : symbols_) {
+    if (symbol.rule != nullptr) num_bytes += symbol.rule->memory_bytes();
+    num_bytes += symbol.tokens.size() * sizeof(TokenRange);
+  }
+  return num_bytes;
+}
+
 SymbolId GrammarBuilder::AddSymbol(Grammar::Symbol symbol) {
   if (grammar_.symbols_.size() == kMaxSymbols) {
     throw GrammarLimitError("the grammar has too many symbols (limit " + std::to_string(kMaxSymbols) + ")");

@@ -42,6 +42,8 @@ class Grammar {
   bool IsRule(SymbolId symbol) const { return symbols_[symbol].rule != nullptr; }
   const Symbol& symbol(SymbolId id) const { return symbols_[id]; }
   RegexStore& regexes() { return *regexes_; }
+  // Returns about how much memory the rules and expressions need. O(num_symbols).
+  size_t memory_bytes() const;
 
  private:
   friend class GrammarBuilder;

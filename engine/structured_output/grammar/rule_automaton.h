@@ -3,6 +3,7 @@
 // object. Owned by its Grammar; one thread at a time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -29,6 +30,9 @@ class RuleAutomaton {
   virtual void AppendEdges(uint32_t state, std::vector<SymbolEdge>& edges) = 0;
   // Returns whether the rule may end in the state.
   virtual bool IsFinal(uint32_t state) = 0;
+
+  // Returns about how much memory the rule and its states need.
+  virtual size_t memory_bytes() const = 0;
 };
 
 }  // namespace vllm

@@ -19,6 +19,10 @@ class AlternativesRule : public RuleAutomaton {
   bool Restrict(const std::vector<bool>& productive) override;
   void AppendEdges(uint32_t state, std::vector<SymbolEdge>& edges) override;
   bool IsFinal(uint32_t state) override { return state == 0 ? has_empty_ : symbols_[state] == kEnd; }
+  // Each alternative is stored twice.
+  size_t memory_bytes() const override {
+    return sizeof(*this) + alternatives_.size() * 40 + (2 * symbols_.size() + starts_.size()) * sizeof(SymbolId);
+  }
 
  private:
   static constexpr SymbolId kEnd = UINT32_MAX;
@@ -38,6 +42,7 @@ class RepeatRule : public RuleAutomaton {
   bool Restrict(const std::vector<bool>& productive) override;
   void AppendEdges(uint32_t state, std::vector<SymbolEdge>& edges) override;
   bool IsFinal(uint32_t state) override;
+  size_t memory_bytes() const override { return sizeof(*this); }
 
  private:
   // State 2n follows n texts of the item, state 2n + 1 the separator after them. Without a limit, n stops growing at

@@ -104,4 +104,12 @@ void ArrayRule::AppendEdges(uint32_t state, std::vector<SymbolEdge>& edges) {
   AppendElements(position, edges);
 }
 
+size_t ArrayRule::memory_bytes() const {
+  size_t state_bytes = 0;  // of one; those of a rule have texts of the same size
+  if (!states_.empty()) state_bytes = sizeof(Position) + 3 * states_.back().seen.size() + 128;
+  return sizeof(*this) + parts_.prefix.size() * sizeof(Element) + parts_.unique_values.size() * sizeof(SymbolId) +
+         parts_.unique_by_index.size() * (sizeof(std::vector<bool>) + parts_.unique_values.size() / 8) +
+         productive_.size() / 8 + states_.size() * state_bytes;
+}
+
 }  // namespace vllm

@@ -42,6 +42,7 @@ class ArrayRule : public RuleAutomaton {
   bool Restrict(const std::vector<bool>& productive) override;
   void AppendEdges(uint32_t state, std::vector<SymbolEdge>& edges) override;
   bool IsFinal(uint32_t state) override { return state == kEnd; }
+  size_t memory_bytes() const override;
 
  private:
   // States 0 and 1 are the start and the end; 2 is after the opening bracket.

@@ -140,4 +140,11 @@ void ObjectRule::AppendEdges(uint32_t state, std::vector<SymbolEdge>& edges) {
   AppendMembers(current.position, edges);
 }
 
+size_t ObjectRule::memory_bytes() const {
+  size_t state_bytes = 0;  // of one; those of a rule have texts of the same size
+  if (!states_.empty()) state_bytes = sizeof(State) + 3 * states_.back().position.seen.size() + 128;
+  return sizeof(*this) + (parts_.members.size() + parts_.others.size()) * (sizeof(Member) + 16) +
+         states_.size() * state_bytes;
+}
+
 }  // namespace vllm

@@ -230,6 +230,7 @@ std::shared_ptr<const TokenBitmask> GrammarAutomaton::AllowedTokens(Position& po
   }
   state.allowed = mask;
   ++num_masks_;
+  CountChange();
   return mask;
 }
 

@@ -32,6 +32,23 @@ GrammarAutomaton::GrammarAutomaton(Grammar grammar, std::shared_ptr<const VocabT
   if (has_text_ && states_.empty()) ThrowLimit();
 }
 
+GrammarAutomaton::~GrammarAutomaton() {
+  if (memory_total_ != nullptr) memory_total_->fetch_sub(counted_bytes_, std::memory_order_relaxed);
+}
+
+void GrammarAutomaton::CountMemory(std::shared_ptr<std::atomic<size_t>> total) {
+  const std::lock_guard lock(mutex_);
+  memory_total_ = std::move(total);
+  CountChange();
+}
+
+void GrammarAutomaton::TryDiscardStates() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return;
+  Clear();
+  CountChange();
+}
+
 void GrammarAutomaton::Clear() {
   ++generation_;
   states_.clear();
@@ -42,6 +59,7 @@ void GrammarAutomaton::Clear() {
   lexer_.Clear();
   state_bytes_ = 0;
   num_masks_ = 0;
+  grammar_bytes_ = sizeof(GrammarAutomaton) + grammar_.memory_bytes();
   if (!has_text_) return;
   try {
     std::vector<Thread> threads;
@@ -207,6 +225,7 @@ bool GrammarAutomaton::Advance(Position& position, std::string_view bytes) {
   if (state == kLimit) ThrowLimit();
   position.text += bytes;
   position.state = state;
+  CountChange();
   return true;
 }
 
@@ -230,7 +249,7 @@ bool GrammarAutomaton::MayEnd(Position& position) {
 
 size_t GrammarAutomaton::memory_bytes() {
   const std::lock_guard lock(mutex_);
-  return CacheBytes();
+  return MemoryBytes();
 }
 
 }  // namespace vllm

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -58,6 +59,12 @@ class GrammarAutomaton {
 
   // Without an encoder, no token is forced.
   GrammarAutomaton(Grammar grammar, std::shared_ptr<const VocabTrie> trie, Encoder encoder = nullptr);
+  ~GrammarAutomaton();
+
+  // Adds memory_bytes() to `total` as long as the automaton lives. Other automata may share `total`. Called once.
+  void CountMemory(std::shared_ptr<std::atomic<size_t>> total);
+  // Discards the states, unless another thread uses the automaton at this moment. Texts make them again.
+  void TryDiscardStates();
 
   // Moves the position past `bytes`. Returns false and leaves it unchanged if the grammar does not allow them. Throws
   // GrammarLimitError if they exceed a limit.
@@ -85,6 +92,7 @@ class GrammarAutomaton {
   // Returns whether the grammar has any text.
   bool has_text() const { return has_text_; }
   const VocabTrie& trie() const { return *trie_; }
+  // Returns about how much memory the grammar, the states and the masks need.
   size_t memory_bytes();
 
  private:
@@ -159,6 +167,17 @@ class GrammarAutomaton {
   void AddSpecialTokens(int32_t state, TokenBitmask& mask);
   [[noreturn]] void ThrowLimit() const { throw GrammarLimitError(limit_error_); }
   size_t CacheBytes() const { return lexer_.memory_bytes() + rows_.memory_bytes() + state_bytes_; }
+  size_t MemoryBytes() const {
+    return grammar_bytes_ + CacheBytes() + num_masks_ * (static_cast<size_t>(trie_->vocab_size()) / 8 + 64);
+  }
+  // Updates the total of CountMemory.
+  void CountChange() {
+    if (memory_total_ == nullptr) return;
+    const size_t num_bytes = MemoryBytes();
+    if (num_bytes == counted_bytes_) return;
+    memory_total_->fetch_add(num_bytes - counted_bytes_, std::memory_order_relaxed);  // wraps around if it is less
+    counted_bytes_ = num_bytes;
+  }
 
   Grammar grammar_;
   const std::shared_ptr<const VocabTrie> trie_;
@@ -179,6 +198,9 @@ class GrammarAutomaton {
   std::unordered_map<uint64_t, RowStore::RowId> scans_;  // by row and lexer state
   size_t state_bytes_ = 0;
   size_t num_masks_ = 0;
+  size_t grammar_bytes_ = 0;  // without the expressions that the lexer has made
+  std::shared_ptr<std::atomic<size_t>> memory_total_;
+  size_t counted_bytes_ = 0;       // the share of this automaton in memory_total_
   size_t max_bytes_ = kKeptBytes;  // more are discarded
   uint64_t num_walks_ = 0;         // the masks that were computed
   // While a mask is computed:
