@@ -32,6 +32,9 @@ RequestState::RequestState(int64_t index, const SamplingParams& params, std::spa
 }
 
 void RequestState::SetConstraint(const EngineCoreRequest& request) {
+  // The parser of the calls finds out which of them are complete.
+  const auto& structured_outputs = request.sampling_params.structured_outputs;
+  if (structured_outputs && structured_outputs->kind == StructuredOutputsParams::Kind::kToolCalls) return;
   constraint_.emplace(request);
   for (const int32_t id : request.prior_output_token_ids) constraint_->Feed(id);
 }

@@ -124,30 +124,34 @@ class CallGrammar {
                               tree_.AddRegex(LooseText(text.substr(mark + kIndexMark.size())))});
   }
 
-  // Where no marker begins a call, the text that does may have other spaces.
+  // A text of the syntax without special tokens. Between tokens of JSON may be other spaces than in the syntax.
   RegexId LooseText(std::string_view text) {
-    if (!format_.is_bare) return store_.Literal(text);
+    if (format_.reader != ToolCallFormat::Reader::kJsonCalls) return store_.Literal(text);
     std::vector<RegexId> parts;
-    bool is_after_space = false;
+    bool may_have_space = false;
     for (const char c : text) {
-      if (c != ' ' || !is_after_space) parts.push_back(store_.Literal(std::string_view(&c, 1)));
-      is_after_space = c == '{' || c == ':' || c == ',';
-      if (is_after_space) parts.push_back(space_);
+      may_have_space = may_have_space || c == ' ' || c == '\n' || c == '}';
+      if (c == ' ' || c == '\n') continue;
+      if (may_have_space) parts.push_back(space_);
+      parts.push_back(store_.Literal(std::string_view(&c, 1)));
+      may_have_space = c == '{' || c == ':' || c == ',';
     }
+    if (may_have_space) parts.push_back(space_);
     return store_.Concat(parts);
   }
 
   // A call without CallSyntax::begin and end.
   NodeId CallBody() {
     if (body_) return tree_.AddReference(*body_);
+    const NodeId after_name = tree_.AddSequence({Marks(syntax_.name_suffix), Marks(syntax_.arguments_begin)});
     std::vector<NodeId> calls;
     for (size_t i = 0; i < constraint_.tools.size(); ++i) {
-      const std::string head = std::string(syntax_.name_prefix) + constraint_.tools[i].name +
-                               std::string(syntax_.name_suffix) + std::string(syntax_.arguments_begin);
-      calls.push_back(tree_.AddSequence({Marks(head), tree_.AddSymbol(arguments_[i])}));
+      calls.push_back(
+          tree_.AddSequence({Literal(constraint_.tools[i].name), after_name, tree_.AddSymbol(arguments_[i])}));
     }
     body_ = tree_.AddRule();
-    tree_.SetRule(*body_, tree_.AddSequence({tree_.AddAlternatives(std::move(calls)), Marks(syntax_.arguments_end)}));
+    tree_.SetRule(*body_, tree_.AddSequence({Marks(syntax_.name_prefix), tree_.AddAlternatives(std::move(calls)),
+                                             Marks(syntax_.arguments_end)}));
     return tree_.AddReference(*body_);
   }
   NodeId Calls(NodeId call) {
