@@ -5,11 +5,13 @@
 
 #include "app/batch/batch_record.h"
 #include "app/batch/batch_runner.h"
+#include "app/batch/tools/call_constraints.h"
 #include "app/cli/engine_options.h"
 #include "app/model/load_model.h"
 #include "app/model/model_files.h"
 #include "app/model/sampling_defaults.h"
 #include "app/model/thinking_mode.h"
+#include "app/model/tools_setting.h"
 #include "app/output/size_text.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/progress_line.h"
@@ -29,7 +31,13 @@ int CheckBatch(const Settings& settings, InputFormat format, bool tokenizer_requ
   const std::unique_ptr<PromptRenderer> renderer = LoadPromptRenderer(settings, location);
   // The check assumes that the KV cache holds max_model_len tokens. In a run, a smaller cache lowers that limit.
   InputProcessor processor(config, config.model.max_model_len, tokenizer.get());
-  processor.SetReasoningFormat(ChooseReasoningFormat(settings, renderer.get(), tokenizer));
+  const std::shared_ptr<const ReasoningFormat> reasoning = ChooseReasoningFormat(settings, renderer.get(), tokenizer);
+  processor.SetReasoningFormat(reasoning);
+  CallConstraints tool_calls;
+  if (renderer != nullptr && tokenizer != nullptr) {
+    tool_calls = CallConstraints(ModelToolCallFormat(settings, *renderer, *tokenizer), reasoning, tokenizer);
+    defaults.tools = ToolsOfVariables(renderer->variables());
+  }
   defaults.params = MakeSamplingDefaults(settings, ReadGenerationConfig(location)).params;
   CheckSamplingDefaults(defaults.params, config);
   RowParser parser(format, std::move(defaults), renderer.get());
@@ -39,6 +47,7 @@ int CheckBatch(const Settings& settings, InputFormat format, bool tokenizer_requ
   while (true) {
     const RowSource::Status status = source.Next();
     for (const std::string& warning : parser.TakeWarnings()) PrintWarning(warning);
+    for (const std::string& warning : tool_calls.TakeWarnings()) PrintWarning(warning);
     if (status == RowSource::Status::kEnd) break;
     if (status == RowSource::Status::kNeedInput) {
       records.Fill();
@@ -50,7 +59,7 @@ int CheckBatch(const Settings& settings, InputFormat format, bool tokenizer_requ
     bool is_bad = status == RowSource::Status::kBadRow;
     if (!is_bad) {
       try {
-        ApplyToolRequest(source.row.tools, /*format=*/nullptr, source.row.params);
+        tool_calls.Apply(source.row.tools, source.row.params);
         processor.Process("check", source.row.prompt, source.row.params);
       } catch (const RequestError& error) {
         is_bad = true;

@@ -88,7 +88,9 @@ void BatchRunner::Fail(const RecordHead& head, std::string_view code, std::strin
 }
 
 void BatchRunner::PrintWarnings() {
-  for (const std::string& warning : source_.parser().TakeWarnings()) {
+  std::vector<std::string> warnings = source_.parser().TakeWarnings();
+  for (std::string& warning : tool_calls_.TakeWarnings()) warnings.push_back(std::move(warning));
+  for (const std::string& warning : warnings) {
     progress_.Clear();
     if (!in_background_ && !live_.shows_view()) PrintWarning(warning);
   }
@@ -133,13 +135,13 @@ void BatchRunner::SubmitRows() {
     head.with_logprobs = row.params.logprobs.has_value();
     head.with_prompt_logprobs = row.params.prompt_logprobs.has_value();
     if (row.is_chat) head.format.reasoning = reasoning_format_;
-    if (row.is_chat) head.format.tool_calls = tool_call_format_;
+    if (row.is_chat) head.format.tool_calls = tool_calls_.format();
     head.carried = std::move(row.carried);
     head.fields = std::move(row.fields);
     row.params.output_kind = RequestOutputKind::kFinalOnly;
     const std::string request_id = id.custom_id ? "row:" + *id.custom_id : "row-" + std::to_string(id.index);
     try {
-      ApplyToolRequest(row.tools, head.format.tool_calls, row.params);
+      tool_calls_.Apply(row.tools, row.params);
       head.format.skip_special_tokens = row.params.skip_special_tokens;
       head.format.tools = std::move(row.tools);
       engine_.AddRequest(request_id, row.prompt, row.params, row.options);

@@ -20,6 +20,7 @@
 #include "app/batch/batch_record.h"
 #include "app/batch/input/row_source.h"
 #include "app/batch/input_scan.h"
+#include "app/batch/tools/call_constraints.h"
 #include "app/output/run_until_done.h"
 #include "engine/config/errors.h"
 
@@ -59,8 +60,8 @@ class BatchRunner {
   // Sets how the model marks its thinking in the answers of chats. Null, the default: answers are not split.
   void SetReasoningFormat(std::shared_ptr<const ReasoningFormat> format) { reasoning_format_ = std::move(format); }
 
-  // Sets how the model writes tool calls. Null, the default: calls are part of the text.
-  void SetToolCallFormat(const ToolCallFormat* format) { tool_call_format_ = format; }
+  // Sets how the model writes tool calls. Without a format, the default, calls are part of the text.
+  void SetToolCalls(CallConstraints tool_calls) { tool_calls_ = std::move(tool_calls); }
 
   // Returns true if the user has stopped the batch in the live view. Rows that were running then have no records.
   bool was_stopped() const { return was_stopped_; }
@@ -127,7 +128,7 @@ class BatchRunner {
   TableFormat table_;
   bool has_heads_ = false;
   std::shared_ptr<const ReasoningFormat> reasoning_format_;
-  const ToolCallFormat* tool_call_format_ = nullptr;
+  CallConstraints tool_calls_;
   int64_t total_bytes_;
   std::optional<int64_t> total_rows_;
   const InputScan* scan_ = nullptr;  // null if there is none or its result has been taken

@@ -420,7 +420,9 @@ int64_t ChatSession::RunRequest(StoredMessage message, const SamplingParams& giv
     options.interactive = true;
     answer.request_id = NextRequestId();
     ++num_requests_;
-    model_.engine->AddRequest(answer.request_id, ids, params, options);
+    // The beginning of a text that is continued may have been written without these tools.
+    model_.engine->AddRequest(answer.request_id, ids, answer.text.empty() ? WithConstrainedCalls(params) : params,
+                              options);
   };
   answer.stats.num_prompt_tokens = static_cast<int64_t>(ids.size() + answer.token_ids.size());
   answer.stats.load_time = model_.load_time;

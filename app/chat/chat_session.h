@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/batch/tools/call_constraints.h"
 #include "app/chat/answer_stream.h"
 #include "app/chat/prompt_builder.h"
 #include "app/chat/special_texts.h"
@@ -215,6 +216,8 @@ class ChatSession {
   void ShowTools();
   void RefreshTools();
   std::shared_ptr<const ToolSet> CurrentTools() const;
+  // Returns the parameters with the constraint that makes calls valid, if calls can be constrained.
+  SamplingParams WithConstrainedCalls(SamplingParams params);
   // Runs the request and the tools that the answer calls, and so on.
   void AnswerWithTools(StoredMessage answer, const SamplingParams& params, const std::vector<SamplingValue>& values);
   // Runs the calls of an answer and adds their results. Returns the id of the last result, or nullopt if no answer is
@@ -252,6 +255,7 @@ class ChatSession {
   std::optional<PresetPrompt> preset_;
   std::unique_ptr<ToolUse> tools_;               // null: calls are not run
   const ToolCallFormat* tool_format_ = nullptr;  // null: calls are not recognized
+  CallConstraints call_constraints_;             // of tool_format_
   std::optional<SpecialTexts> special_texts_;    // of the model, once a result of a tool needs them
   std::vector<ToolCall> last_calls_;             // of the last answer, also broken ones
   bool reached_chain_limit_ = false;

@@ -67,6 +67,7 @@ void ChatSession::ShowTools() {
                    ") does not show tools to the model");
     }
   }
+  call_constraints_ = CallConstraints(tool_format_, model_.reasoning_format, model_.tokenizer);
   if (tool_format_ == nullptr) {
     PrintWarning(
         "the format of this model's tool calls is not known, so its calls are not run; --tool-call-parser "
@@ -76,6 +77,15 @@ void ChatSession::ShowTools() {
 
 void ChatSession::RefreshTools() {
   if (tools_ != nullptr && tools_->Refresh(ToolHooks())) ShowTools();
+}
+
+SamplingParams ChatSession::WithConstrainedCalls(SamplingParams params) {
+  if (tool_format_ == nullptr) return params;
+  ToolRequest request;
+  request.tools = CurrentTools();
+  call_constraints_.Apply(request, params);
+  for (const std::string& warning : call_constraints_.TakeWarnings()) PrintWarning(warning);
+  return params;
 }
 
 std::shared_ptr<const ToolSet> ChatSession::CurrentTools() const {

@@ -248,7 +248,8 @@ int BatchCommand(const Settings& given) {
   }
   runner.SetReasoningFormat(model.reasoning_format);
   if (model.renderer != nullptr && model.tokenizer != nullptr) {
-    runner.SetToolCallFormat(ModelToolCallFormat(settings, *model.renderer, *model.tokenizer));
+    runner.SetToolCalls(CallConstraints(ModelToolCallFormat(settings, *model.renderer, *model.tokenizer),
+                                        model.reasoning_format, model.tokenizer));
   }
   if (chats) {
     ChatInFront(model, settings, runner, input.name);

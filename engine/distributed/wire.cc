@@ -142,7 +142,7 @@ void ParamsFields(Archive& archive, Value& params) {
   if (has_structure) {
     if constexpr (!std::is_const_v<Value>) params.structured_outputs.emplace();
     auto& structure = *params.structured_outputs;
-    archive.Field(structure.kind, StructuredOutputsParams::Kind::kStructuralTag);
+    archive.Field(structure.kind, StructuredOutputsParams::Kind::kToolCalls);
     archive.Field(structure.text);
     archive.Field(structure.choice);
     archive.Field(structure.any_order);

@@ -30,6 +30,7 @@ InputProcessor::InputProcessor(const VllmConfig& config, int64_t max_model_len, 
       seed_(config.seed),
       eos_token_ids_(config.model.eos_token_ids),
       tokenizer_(tokenizer),
+      enable_in_reasoning_(config.structured_outputs.enable_in_reasoning),
       grammar_compiler_(
           std::make_unique<GrammarCompiler>(tokenizer, config.model.vocab_size, config.grammar_cache_bytes)) {
   // Drop EOS ids outside the vocabulary: the model cannot produce them, and they would be out of the sampler's range.
@@ -134,7 +135,7 @@ void InputProcessor::SetGrammar(ProcessedInput& input) const {
   const SamplingParams& params = input.params;
   // It would continue after the end of the text that the grammar allows.
   if (params.ignore_eos) throw RequestError("structured_outputs: not possible with ignore_eos");
-  if (reasoning_format_ != nullptr) {
+  if (reasoning_format_ != nullptr && !enable_in_reasoning_) {
     if (reasoning_format_->kind != ReasoningFormat::Kind::kTokens) {
       throw RequestError(
           "structured_outputs: not supported for a model whose thinking has markers in text or channels");

@@ -88,6 +88,7 @@ class InputProcessor {
   std::vector<int32_t> eos_token_ids_;
   const tokenizer::Tokenizer* tokenizer_;
   std::shared_ptr<const ReasoningFormat> reasoning_format_;
+  bool enable_in_reasoning_;
   std::unique_ptr<GrammarCompiler> grammar_compiler_;
 };
 

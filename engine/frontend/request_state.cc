@@ -39,6 +39,9 @@ bool RequestState::SetConstraint(const EngineCoreRequest& request) {
   for (const int32_t id : request.prior_output_token_ids) {
     if (!constraint_->Feed(id)) return false;
   }
+  // The parser of the calls finds out which of them are complete.
+  const auto& structured_outputs = request.sampling_params.structured_outputs;
+  if (structured_outputs && structured_outputs->kind == StructuredOutputsParams::Kind::kToolCalls) constraint_.reset();
   return true;
 }
 

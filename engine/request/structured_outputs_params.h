@@ -9,11 +9,12 @@
 namespace vllm {
 
 struct StructuredOutputsParams {
-  // The names of vLLM's fields. Its json_object is the JSON Schema {"type":"object"}.
-  enum class Kind : uint8_t { kJson, kRegex, kChoice, kGrammar, kStructuralTag };
+  // The names of vLLM's fields, whose json_object is the JSON Schema {"type":"object"}; and kToolCalls, which is made
+  // from the tools of a request.
+  enum class Kind : uint8_t { kJson, kRegex, kChoice, kGrammar, kStructuralTag, kToolCalls };
 
   // kJson: a JSON Schema. kRegex: a regular expression that the whole text matches. kGrammar: GBNF or Lark.
-  // kStructuralTag: JSON. kChoice: not used.
+  // kStructuralTag: JSON. kToolCalls: see ToolCallConstraint. kChoice: not used.
   std::string text;
   Kind kind = Kind::kJson;
   std::vector<std::string> choice = {};  // kChoice: the texts that are allowed

@@ -4,6 +4,7 @@
 #include "engine/structured_output/dialects/grammar_dialect.h"
 #include "engine/structured_output/dialects/structural_tag.h"
 #include "engine/structured_output/json_schema/schema_compiler.h"
+#include "engine/structured_output/tool_calls/call_grammar.h"
 
 namespace vllm {
 namespace {
@@ -25,6 +26,10 @@ Grammar Compile(const StructuredOutputsParams& params, const GrammarVocabulary& 
       return FinishGrammar(builder, AddGrammarText(builder, params.text, vocabulary, options), "grammar");
     case Kind::kStructuralTag:
       return FinishGrammar(builder, AddStructuralTag(builder, params.text, vocabulary, options), "structural tag");
+    case Kind::kToolCalls:
+      return FinishGrammar(
+          builder,
+          AddToolCalls(builder, ParseToolCallConstraint(params.text), vocabulary, options, warnings), "tool calls");
   }
   throw RequestError("structured_outputs: unknown kind of constraint");
 }

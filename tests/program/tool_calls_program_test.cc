@@ -20,6 +20,8 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kAnswer =
     "Let me see.\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Oslo\", \"days\": "
     "3}}\n</tool_call>";
+constexpr const char* kCall =
+    "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Oslo\", \"days\": 3}}\n</tool_call>";
 constexpr const char* kTools = R"([{"type":"function","function":{"name":"get_weather"}}])";
 
 class ToolCallsProgramTest : public testing::Test {
@@ -75,10 +77,55 @@ TEST_F(ToolCallsProgramTest, CallsAreTextIfTheyAreNotWanted) {
   EXPECT_FALSE(message.contains("tool_calls"));
 }
 
-TEST_F(ToolCallsProgramTest, ChoicesThatNeedAGrammarAreErrors) {
-  const Json record = Record(Row(R"(,"tool_choice":"required")"));
-  EXPECT_EQ(record.at("error").at("code"), "invalid_request");
-  EXPECT_EQ(record.at("error").at("message"), "tool_choice: required is not supported; use auto or none");
+TEST_F(ToolCallsProgramTest, ARequiredCallIsTheWholeAnswer) {
+  model_ = testing_support::WriteScriptedModel(directory_ / "calls", kCall);
+  for (const char* choice : {R"("required")", R"({"type":"function","function":{"name":"get_weather"}})"}) {
+    const Json output = Record(Row(R"(,"tool_choice":)" + std::string(choice))).at("outputs").at(0);
+    EXPECT_EQ(output.at("text"), "") << choice;
+    EXPECT_EQ(output.at("tool_calls").at(0).at("function").at("arguments"), "{\"city\": \"Oslo\", \"days\": 3}");
+  }
+}
+
+TEST_F(ToolCallsProgramTest, ChoicesThatCannotBeEnforcedAreErrors) {
+  const auto error = [&](const std::string& fields, const std::string& parser) {
+    const Json record = Record(Row(fields), parser);
+    EXPECT_EQ(record.at("error").at("code"), "invalid_request");
+    return record.at("error").at("message").get<std::string>();
+  };
+  const std::string required = R"(,"tool_choice":"required")";
+  EXPECT_EQ(error(required, "none"),
+            "tool_choice: required is not possible: the format of the model's tool calls is not known; "
+            "--tool-call-parser names it");
+  EXPECT_EQ(error(required, "openai"),
+            "tool_choice: required is not possible: calls of the format openai cannot be constrained");
+  EXPECT_EQ(error(required + R"(,"ignore_eos":true)", "hermes"),
+            "tool_choice: required is not possible: ignore_eos is set");
+  EXPECT_EQ(error(required + R"(,"structured_outputs":{"regex":"a"})", "hermes"),
+            "tool_choice: required excludes structured_outputs and response_format");
+}
+
+TEST_F(ToolCallsProgramTest, SchemasOfRequiredAndStrictToolsAreEnforcedOrRejected) {
+  const auto row = [](const std::string& fields, const std::string& rest) {
+    return R"({"messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"get_weather",)" +
+           fields + "}}]" + rest + "}";
+  };
+  const std::string bad = R"("parameters":{"$ref":"http://example.com/"})";
+  for (const std::string& line : {row(bad, R"(,"tool_choice":"required")"), row(bad + R"(,"strict":true)", "")}) {
+    const Json record = Record(line);
+    EXPECT_TRUE(
+        record.at("error").at("message").get<std::string>().starts_with("tool get_weather: JSON schema: #/$ref"))
+        << record;
+  }
+  EXPECT_EQ(Record(row(bad, "")).at("outputs").at(0).at("tool_calls").size(), 1u);
+  // The model cannot write another city.
+  const std::string good = R"("parameters":{"type":"object","properties":{"city":{"enum":["Oslo"]}}})";
+  EXPECT_EQ(Record(row(good, "")).at("outputs").at(0).at("tool_calls").size(), 1u);
+}
+
+TEST_F(ToolCallsProgramTest, OtherConstraintsComeBeforeThoseOfTools) {
+  const Json output = Record(Row(R"(,"structured_outputs":{"choice":["Let me see.\n"]})")).at("outputs").at(0);
+  EXPECT_EQ(output.at("text"), "Let me see.\n");
+  EXPECT_EQ(output.at("tool_calls"), Json::array());
 }
 
 TEST_F(ToolCallsProgramTest, ACutCallStaysText) {

@@ -12,6 +12,8 @@
 #include "engine/frontend/llm_engine.h"
 #include "engine/reasoning/reasoning_format.h"
 #include "engine/structured_output/continuation_tokens.h"
+#include "engine/structured_output/tool_calls/tool_call_constraint.h"
+#include "engine/tool_calls/tool_call_parser.h"
 #include "tests/structured_output/grammar_text.h"
 #include "tests/support/cancelling_executor.h"
 #include "tests/support/temp_directory.h"
@@ -218,6 +220,37 @@ TEST_F(StructuredOutputTest, OtherKindsOfConstraintsMatchTheirTexts) {
       EXPECT_EQ(text, std::string(depth, 'a') + "-" + std::string(depth, 'b'));
     }
   }
+}
+
+TEST_F(StructuredOutputTest, CallsOfToolsAreParsedAndMatchTheirSchemas) {
+  const auto tools = std::make_shared<const ToolSet>(ParseToolDefinitions(
+      R"([{"name":"f","parameters":{"type":"object","properties":{"a":{"enum":["x","yy"]},"b":{"type":"boolean"}},)"
+      R"("required":["a"],"additionalProperties":false}},{"name":"g","parameters":{"additionalProperties":false}}])"));
+  GrammarText schema(tools->tools()[0].parameters, {.any_order = true, .flexible_whitespace = true});
+  size_t num_complete = 0;
+  for (const ToolCallFormat& format : ToolCallFormats()) {
+    if (!CanConstrainCalls(format)) continue;
+    for (int i = 0; i < 12; ++i) {
+      SamplingParams params = Params("", i, i % 3 == 0 ? 0.0 : 2.0);
+      params.skip_special_tokens = false;
+      params.max_tokens = 200;
+      params.structured_outputs = ToolCallParams({&format, /*must_call=*/i % 2 == 0, i % 4 < 2, tools->tools()});
+      const RequestOutput output = Run(TextPrompt{"Call it. " + std::string(static_cast<size_t>(i), 'x')}, params);
+      ASSERT_EQ(output.error, "") << format.name;
+      if (output.outputs[0].finish_reason != FinishReason::kStop) continue;
+      const ToolCallOutput calls = ParseToolCalls(format, tools, "request", output.outputs[0].text);
+      EXPECT_EQ(calls.error, "") << output.outputs[0].text;
+      if (i % 2 == 0) {
+        EXPECT_GE(calls.calls.size(), 1u) << output.outputs[0].text;
+        ++num_complete;
+      }
+      for (const ToolCall& call : calls.calls) {
+        EXPECT_EQ(call.error, "") << output.outputs[0].text;
+        EXPECT_TRUE(call.name != "f" || schema.Accepts(call.arguments)) << output.outputs[0].text;
+      }
+    }
+  }
+  EXPECT_GT(num_complete, 30u);
 }
 
 TEST_F(StructuredOutputTest, AnAnswerThatIsCutIsNotValid) {

@@ -111,6 +111,8 @@ Json StructuredOutputsJson(const StructuredOutputsParams& params) {
     case Kind::kStructuralTag:
       json["structural_tag"] = params.text;
       break;
+    case Kind::kToolCalls:
+      break;  // comes from the tools, and is no field
   }
   if (params.any_order) json["any_order"] = true;
   if (params.flexible_whitespace) json["disable_any_whitespace"] = false;

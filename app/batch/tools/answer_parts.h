@@ -11,6 +11,7 @@
 #include "app/batch/tools/tool_request.h"
 #include "engine/reasoning/reasoning_splitter.h"
 #include "engine/request/request_output.h"
+#include "engine/tool_calls/syntax/tool_call_format.h"
 #include "engine/tool_calls/tool_call_event.h"
 
 namespace vllm::app {

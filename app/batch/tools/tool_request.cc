@@ -80,14 +80,4 @@ std::shared_ptr<const ToolSet> ToolsOfVariables(const std::string& variables_jso
   }
 }
 
-void ApplyToolRequest(const ToolRequest& request, const ToolCallFormat* format, SamplingParams& params) {
-  if (!request.may_call()) return;
-  // These choices need a grammar of the format, made from ToolCallFormat::syntax and the schemas of the tools.
-  if (request.choice != ToolChoice::kAuto) {
-    const std::string choice = request.choice == ToolChoice::kRequired ? "required" : "a named tool";
-    throw RequestError("tool_choice: " + choice + " is not supported; use auto or none");
-  }
-  if (format != nullptr) params.skip_special_tokens = false;
-}
-
 }  // namespace vllm::app

@@ -8,8 +8,6 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "engine/request/sampling_params.h"
-#include "engine/tool_calls/syntax/tool_call_format.h"
 #include "engine/tool_calls/syntax/tool_set.h"
 
 namespace vllm::app {
@@ -42,9 +40,5 @@ ToolRequest ReadToolRequest(const nlohmann::ordered_json& body, std::shared_ptr<
 // Returns the tools of the template variables `variables_json` (PromptRenderer::variables), which are those of --tools.
 // Returns null if there are none, or if they are not definitions that ParseToolDefinitions accepts.
 std::shared_ptr<const ToolSet> ToolsOfVariables(const std::string& variables_json);
-
-// Prepares a request whose output ToolCallParser will read: its text must contain special tokens. `format` is the
-// model's, or null if it is unknown; then the output stays text. Throws RequestError if the choice cannot be enforced.
-void ApplyToolRequest(const ToolRequest& request, const ToolCallFormat* format, SamplingParams& params);
 
 }  // namespace vllm::app
