@@ -147,6 +147,7 @@ void ParamsFields(Archive& archive, Value& params) {
     archive.Field(structure.choice);
     archive.Field(structure.any_order);
     archive.Field(structure.flexible_whitespace);
+    archive.Field(structure.before);
   }
   archive.Field(params.bad_words_token_ids);
   archive.Field(params.eos_token_id);

@@ -7,6 +7,7 @@
 #include "engine/frontend/output_memory.h"
 #include "engine/reasoning/reasoning_format.h"
 #include "engine/structured_output/compiler/grammar_compiler.h"
+#include "engine/structured_output/thought_grammar.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/unicode/utf8.h"
 
@@ -132,15 +133,18 @@ void InputProcessor::FitLengths(int64_t num_prompt_tokens, SamplingParams& param
 }
 
 void InputProcessor::SetGrammar(ProcessedInput& input) const {
-  const SamplingParams& params = input.params;
+  SamplingParams& params = input.params;
   // It would continue after the end of the text that the grammar allows.
   if (params.ignore_eos) throw RequestError("structured_outputs: not possible with ignore_eos");
+  if (enable_in_reasoning_ && params.thinking_token_budget) {
+    throw RequestError("thinking_token_budget: not possible where structured_outputs constrains the thinking");
+  }
   if (reasoning_format_ != nullptr && !enable_in_reasoning_) {
-    if (reasoning_format_->kind != ReasoningFormat::Kind::kTokens) {
-      throw RequestError(
-          "structured_outputs: not supported for a model whose thinking has markers in text or channels");
+    if (reasoning_format_->kind == ReasoningFormat::Kind::kTokens) {
+      input.reasoning_format = reasoning_format_;
+    } else {
+      params.structured_outputs->before = ThoughtGrammar(reasoning_format_, input.prompt_token_ids);
     }
-    input.reasoning_format = reasoning_format_;
   }
   input.grammar = grammar_compiler_->Compile(*params.structured_outputs);
 }

@@ -239,8 +239,10 @@ int32_t ThinkingTracker::NextEndTokenOfText() const {
   const std::string& end = format_->end_texts[0];
   const size_t length = PartialMarker(held, {end});
   if (length == 0 || last_ids_.empty()) return -1;
-  const std::string rest = end.substr(length);
   const tokenizer::Tokenizer& tokenizer = *format_->tokenizer;
+  const std::span<const int32_t> begun = std::span(format_->end_ids).first(num_end_ids_);
+  if (tokenizer.Decode(begun, false) == end.substr(0, length)) return -1;  // with the same tokens
+  const std::string rest = end.substr(length);
   const std::vector<int32_t> ids = tokenizer.Encode(rest, false);
   if (ids.empty()) return -1;
   // The tokenizer may put a space in front of the text that it encodes. That token would not continue the marker.

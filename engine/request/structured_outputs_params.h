@@ -18,6 +18,9 @@ struct StructuredOutputsParams {
   std::string text;
   Kind kind = Kind::kJson;
   std::vector<std::string> choice = {};  // kChoice: the texts that are allowed
+  // A grammar of what comes before the constrained text, such as a thought, in GBNF or Lark; empty: nothing. Set by the
+  // engine.
+  std::string before = {};
   // For the JSON texts of schemas:
   bool any_order = false;            // members may come in any order; otherwise in that of `properties`
   bool flexible_whitespace = false;  // a line break and its indent may be between tokens of JSON; otherwise nothing may

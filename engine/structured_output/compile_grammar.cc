@@ -11,27 +11,59 @@ namespace {
 
 using Kind = StructuredOutputsParams::Kind;
 
-Grammar Compile(const StructuredOutputsParams& params, const GrammarVocabulary& vocabulary,
-                std::vector<std::string>* warnings) {
+SymbolId AddConstraint(GrammarBuilder& builder, const StructuredOutputsParams& params,
+                       const GrammarVocabulary& vocabulary, std::vector<std::string>* warnings) {
   const JsonSchemaOptions options = {.any_order = params.any_order, .flexible_whitespace = params.flexible_whitespace};
-  GrammarBuilder builder;
   switch (params.kind) {
     case Kind::kJson:
-      return CompileJsonSchema(params.text, options, warnings);
+      return AddJsonSchema(builder, params.text, options, warnings);
     case Kind::kRegex:
-      return FinishGrammar(builder, AddWholePattern(builder, params.text), "regex");
+      return AddWholePattern(builder, params.text);
     case Kind::kChoice:
-      return FinishGrammar(builder, AddTextChoice(builder, params.choice), "choice");
+      return AddTextChoice(builder, params.choice);
     case Kind::kGrammar:
-      return FinishGrammar(builder, AddGrammarText(builder, params.text, vocabulary, options), "grammar");
+      return AddGrammarText(builder, params.text, vocabulary, options);
     case Kind::kStructuralTag:
-      return FinishGrammar(builder, AddStructuralTag(builder, params.text, vocabulary, options), "structural tag");
+      return AddStructuralTag(builder, params.text, vocabulary, options);
     case Kind::kToolCalls:
-      return FinishGrammar(
-          builder,
-          AddToolCalls(builder, ParseToolCallConstraint(params.text), vocabulary, options, warnings), "tool calls");
+      return AddToolCalls(builder, ParseToolCallConstraint(params.text), vocabulary, options, warnings);
   }
   throw RequestError("structured_outputs: unknown kind of constraint");
+}
+
+const char* NameOf(Kind kind) {
+  switch (kind) {
+    case Kind::kJson:
+      return "JSON schema";
+    case Kind::kRegex:
+      return "regex";
+    case Kind::kChoice:
+      return "choice";
+    case Kind::kGrammar:
+      return "grammar";
+    case Kind::kStructuralTag:
+      return "structural tag";
+    case Kind::kToolCalls:
+      return "tool calls";
+  }
+  return "structured_outputs";
+}
+
+Grammar Compile(const StructuredOutputsParams& params, const GrammarVocabulary& vocabulary,
+                std::vector<std::string>* warnings) {
+  if (params.kind == Kind::kJson && params.before.empty()) {
+    return CompileJsonSchema(
+        params.text, {.any_order = params.any_order, .flexible_whitespace = params.flexible_whitespace}, warnings);
+  }
+  GrammarBuilder builder;
+  const SymbolId constraint = AddConstraint(builder, params, vocabulary, warnings);
+  SymbolId start = constraint;
+  if (!params.before.empty()) {
+    const SymbolId before = AddGrammarText(builder, params.before, vocabulary, {});
+    start = builder.AddRule();
+    builder.AddAlternative(start, {before, constraint});
+  }
+  return FinishGrammar(builder, start, NameOf(params.kind));
 }
 
 }  // namespace

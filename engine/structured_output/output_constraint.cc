@@ -18,7 +18,7 @@ std::vector<int32_t> StopIds(const SamplingParams& params) {
 OutputConstraint::OutputConstraint(const EngineCoreRequest& request)
     : matcher_(request.grammar, StopIds(request.sampling_params)),
       may_force_(!request.sampling_params.allowed_token_ids && request.sampling_params.bad_words_token_ids.empty()) {
-  if (request.reasoning_format == nullptr) return;
+  if (request.reasoning_format == nullptr || request.reasoning_format->kind != ReasoningFormat::Kind::kTokens) return;
   start_id_ = request.reasoning_format->start_id;
   thinking_.emplace(request.reasoning_format, request.prompt_token_ids);
 }

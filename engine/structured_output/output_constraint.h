@@ -19,7 +19,8 @@ namespace vllm {
 
 class OutputConstraint {
  public:
-  // REQUIRES: request.grammar is not null; the kind of its reasoning_format, if it has one, is kTokens.
+  // Thinking of the kind kTokens is not constrained. Of other kinds, the grammar itself contains it. REQUIRES:
+  // request.grammar is not null.
   explicit OutputConstraint(const EngineCoreRequest& request);
 
   // Adds the next token of the output. Returns false if it is not allowed, or if the grammar is so ambiguous that the

@@ -198,6 +198,36 @@ TEST_F(StructuredOutputTest, AThoughtComesBeforeTheConstrainedAnswer) {
   EXPECT_TRUE(GrammarText(kSchemas[1]).Accepts(tokenizer_->Decode(answer, true))) << tokenizer_->Decode(answer, true);
 }
 
+TEST_F(StructuredOutputTest, AThoughtWithMarkersInTextComesBeforeTheAnswer) {
+  format_ = MakeReasoningFormat(*FindReasoningFamily("granite"), /*by_name=*/true, tokenizer_);
+  ASSERT_EQ(format_->kind, ReasoningFormat::Kind::kText);
+  GrammarText grammar(kSchemas[1]);
+  for (int i = 0; i < 10; ++i) {
+    SamplingParams params = Params(kSchemas[1], i);
+    params.thinking_token_budget = 5;
+    params.max_tokens = 100;
+    const RequestOutput output = Run(TextPrompt{"What? Here is my thought process:"}, params);
+    const std::string& text = output.outputs.at(0).text;
+    const size_t end = text.find("response:");
+    ASSERT_NE(end, std::string::npos) << text;
+    EXPECT_EQ(output.outputs[0].valid, true) << text;
+    EXPECT_TRUE(grammar.Accepts(text.substr(text.find_first_not_of(" \n\r\t", end + 9)))) << text;
+  }
+}
+
+TEST_F(StructuredOutputTest, TheConstraintMayApplyToTheThought) {
+  tokenizer_ = testing_support::ThinkingTokenizer();
+  VllmConfig config = GuideConfig();
+  config.structured_outputs.enable_in_reasoning = true;
+  engine_ = std::make_unique<LLMEngine>(config, tokenizer_, MakeThreadClient(config, MakeExecutor));
+  engine_->SetReasoningFormat(DetectReasoningFormat("", tokenizer_));
+  SamplingParams params = Params(R"({"const":"x"})", 3);
+  EXPECT_EQ(Run(TextPrompt{"What?<think>"}, params).outputs.at(0).text, "\"x\"");
+  params.thinking_token_budget = 4;
+  EXPECT_EQ(MessageOf<RequestError>([&] { Run(TextPrompt{"What?<think>"}, params); }),
+            "thinking_token_budget: not possible where structured_outputs constrains the thinking");
+}
+
 TEST_F(StructuredOutputTest, OtherKindsOfConstraintsMatchTheirTexts) {
   using Kind = StructuredOutputsParams::Kind;
   for (int i = 0; i < 10; ++i) {

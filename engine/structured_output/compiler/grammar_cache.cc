@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kEntryBytes = 512;
 
 size_t SourceBytes(const StructuredOutputsParams& params) {
-  size_t num_bytes = kEntryBytes + params.text.size();
+  size_t num_bytes = kEntryBytes + params.text.size() + params.before.size();
   for (const std::string& text : params.choice) num_bytes += text.size() + sizeof(std::string);
   return num_bytes;
 }
@@ -23,6 +23,7 @@ size_t GrammarCache::Hash::operator()(const StructuredOutputsParams* params) con
   const std::hash<std::string> hash_of;
   size_t hash = hash_of(params->text) + static_cast<size_t>(params->kind);
   for (const std::string& text : params->choice) hash = hash * 31 + hash_of(text);
+  hash = hash * 31 + hash_of(params->before);
   return hash * 4 + (params->any_order ? 2 : 0) + (params->flexible_whitespace ? 1 : 0);
 }
 
