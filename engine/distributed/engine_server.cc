@@ -84,15 +84,19 @@ bool EngineServer::Handle(std::string_view message) {
       return true;
     case MessageType::kAbort: {
       const AbortMessage abort = DecodeAbort(message);
-      std::erase_if(held_requests_, [&](const HeldRequest& held) {
-        return std::ranges::find(abort.request_ids, held.request->request_id) != abort.request_ids.end();
-      });
+      for (const RequestId id : abort.request_ids) Unhold(id);
       engine_.AbortRequests(abort.request_ids, abort.urgency);
       return true;
     }
-    case MessageType::kAbortWithOutput:
-      if (EngineMonitor* monitor = engine_.monitor()) monitor->AbortRequest(DecodeAbortWithOutput(message));
+    case MessageType::kAbortWithOutput: {
+      const RequestId id = DecodeAbortWithOutput(message);
+      if (Unhold(id)) {
+        End(id, FinishReason::kAbort, "");
+      } else if (EngineMonitor* monitor = engine_.monitor()) {
+        monitor->AbortRequest(id);
+      }
       return true;
+    }
     case MessageType::kPause:
       if (EngineMonitor* monitor = engine_.monitor()) monitor->SetAdmissionPaused(DecodeFlag(message));
       return true;
@@ -181,13 +185,18 @@ void EngineServer::ReleaseAll() {
   ReleaseCompiled();
 }
 
-void EngineServer::Reject(RequestId request_id, const std::string& error) {
-  EngineCoreOutputs rejection;
-  rejection.stats = sent_stats_;
-  EngineCoreOutput& output = rejection.Add(request_id);
-  output.finish_reason = FinishReason::kError;
+bool EngineServer::Unhold(RequestId request_id) {
+  return std::erase_if(held_requests_,
+                       [&](const HeldRequest& held) { return held.request->request_id == request_id; }) > 0;
+}
+
+void EngineServer::End(RequestId request_id, FinishReason reason, const std::string& error) {
+  EngineCoreOutputs outputs;
+  outputs.stats = sent_stats_;
+  EngineCoreOutput& output = outputs.Add(request_id);
+  output.finish_reason = reason;
   output.error = error;
-  connection_.Send(EncodeOutputs(rejection, std::chrono::steady_clock::now()));
+  connection_.Send(EncodeOutputs(outputs, std::chrono::steady_clock::now()));
 }
 
 void EngineServer::SendOutputs() {

@@ -44,7 +44,11 @@ class EngineServer {
   void ReleaseCompiled();
   // Waits for the grammars of all requests, so that a shutdown does not lose them.
   void ReleaseAll();
-  void Reject(RequestId request_id, const std::string& error);
+  // Removes a request whose grammar is being compiled. Returns false if there is no such request.
+  bool Unhold(RequestId request_id);
+  // Ends a request that the engine does not have.
+  void End(RequestId request_id, FinishReason reason, const std::string& error);
+  void Reject(RequestId request_id, const std::string& error) { End(request_id, FinishReason::kError, error); }
   // Throws RequestError if the request does not fit the model.
   void Check(const EngineCoreRequest& request) const;
   void Abort(RequestId request_id);

@@ -12,6 +12,7 @@
 #include "engine/distributed/engine_server.h"
 #include "engine/distributed/rank_connection.h"
 #include "tests/engine/fake_executor.h"
+#include "tests/frontend/byte_tokenizer.h"
 #include "tests/support/local_link.h"
 #include "tests/support/temp_directory.h"
 
@@ -40,7 +41,8 @@ void RunRank(LocalHub& hub, int rank, const FakeModel& model) {
     ThreadClient engine(config, FakeExecutorFactory(model));
     HelloMessage hello;
     hello.identity = "{}";
-    EngineServer(connection, engine, config, nullptr, nullptr).Serve(hello);
+    const auto tokenizer = testing::MakeByteTokenizer();
+    EngineServer(connection, engine, config, tokenizer.get(), nullptr).Serve(hello);
   } catch (const std::exception& error) {
     connection.Send(EncodeFailed({FailureKind::kModel, error.what(), "try another"}));
     connection.WaitForEnd();
@@ -275,6 +277,64 @@ TEST(DistributedTest, DrainFinishesTheRequestsOfAllRanks) {
   Answers answers;
   while (job.client->GetOutputs(outputs, 1h)) answers.Add(outputs);
   EXPECT_EQ(answers.finished.size(), 20u);
+}
+
+// A request with a constraint, which the fake models do not obey.
+EngineCoreRequestPtr ConstrainedRequest(RequestId id, const std::string& schema) {
+  auto request = std::make_shared<EngineCoreRequest>(*FakeRequest(id, {static_cast<int32_t>(id)}, 4));
+  request->sampling_params.structured_outputs = StructuredOutputsParams{schema};
+  return request;
+}
+
+// Rank 0 has no front end here, so only the other rank looks at the constraints.
+TEST(DistributedTest, ARankCompilesTheGrammarsOfItsRequests) {
+  Job job(std::vector<FakeModel>(2));
+  job.Start();
+  for (RequestId id = 1; id <= 20; ++id) {
+    job.client->AddRequest(ConstrainedRequest(id, R"({"const":)" + std::to_string(id) + "}"));
+  }
+  for (RequestId id = 21; id <= 24; ++id) {
+    job.client->AddRequest(ConstrainedRequest(id, R"({"format":"idn-email"})"));
+  }
+  const Answers answers = ReadUntil(*job.client, 24);
+  int num_rejected = 0;
+  for (const auto& [id, error] : answers.errors) {
+    if (id > 20 && !error.empty()) {
+      ++num_rejected;
+      EXPECT_EQ(error, "JSON schema: #/format: not supported (idn-email)");
+      continue;
+    }
+    EXPECT_EQ(error, "") << id;
+    EXPECT_EQ(answers.token_ids.at(id).size(), 4u) << id;
+  }
+  EXPECT_GT(num_rejected, 0);
+}
+
+TEST(DistributedTest, DrainFinishesRequestsWhoseGrammarsAreBeingCompiled) {
+  Job job(std::vector<FakeModel>(2));
+  job.Start();
+  for (RequestId id = 1; id <= 20; ++id) {
+    job.client->AddRequest(ConstrainedRequest(id, R"({"const":)" + std::to_string(id) + "}"));
+  }
+  job.client->Shutdown(ShutdownMode::kDrain);
+  EngineCoreOutputs outputs;
+  Answers answers;
+  while (job.client->GetOutputs(outputs, 1h)) answers.Add(outputs);
+  EXPECT_EQ(answers.finished.size(), 20u);
+}
+
+// The aborts may come before, while or after the grammars are compiled.
+TEST(DistributedTest, AbortsReachRequestsWhoseGrammarsAreBeingCompiled) {
+  Job job(std::vector<FakeModel>(2));
+  job.Start();
+  std::vector<RequestId> ids;
+  for (RequestId id = 1; id <= 20; ++id) {
+    job.client->AddRequest(ConstrainedRequest(id, R"({"const":)" + std::to_string(id) + "}"));
+    if (id <= 10) ids.push_back(id);
+  }
+  job.client->AbortRequests(ids, AbortUrgency::kPrompt);
+  for (RequestId id = 11; id <= 20; ++id) job.client->monitor()->AbortRequest(id);
+  EXPECT_EQ(ReadUntil(*job.client, 10).finished.size(), 10u);
 }
 
 TEST(DistributedTest, PrefixCachesOfAllRanksAreReset) {

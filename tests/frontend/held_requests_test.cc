@@ -28,7 +28,6 @@ constexpr char kSlow[] = R"({"type":"boolean"})";
 class BlockingClient final : public EngineCoreClient {
  public:
   explicit BlockingClient(std::unique_ptr<EngineCoreClient> client) : client_(std::move(client)) {}
-  ~BlockingClient() override { Release(); }
 
   void Release() {
     if (!std::exchange(was_released_, true)) release_.set_value();
@@ -67,6 +66,8 @@ class BlockingClient final : public EngineCoreClient {
 class HeldRequestsTest : public ::testing::TestWithParam<bool> {
  protected:
   HeldRequestsTest() { config_.model.eos_token_ids = {testing::kEos}; }
+  // The engine waits for the compiler's thread.
+  ~HeldRequestsTest() override { client_->Release(); }
 
   // Makes an engine whose compiler is busy until Release.
   void MakeBusy(const FakeModel& model = {}) {
@@ -217,9 +218,7 @@ TEST_P(HeldRequestsTest, AnAbortEndsAHeldRequest) {
 TEST_P(HeldRequestsTest, TheEngineEndsWithAHeldRequest) {
   MakeBusy();
   AddConstrained("slow", kSlow);
-  std::thread releaser([this] { client_->Release(); });
-  releaser.join();
-  engine_.reset();
+  client_->Release();
 }
 
 TEST_P(HeldRequestsTest, AHeldRequestFailsWithTheEngine) {

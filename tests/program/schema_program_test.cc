@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/program/program.h"
 #include "tests/support/temp_directory.h"
@@ -62,6 +63,35 @@ TEST_F(SchemaProgramTest, RowsOfABatchMayHaveTheirOwnSchemas) {
   EXPECT_EQ(records[1]["outputs"][0]["text"], "[1]");
   EXPECT_EQ(records[2]["response"]["body"]["choices"][0]["message"]["content"], "\"c\"");
   EXPECT_EQ(records[3]["error"]["message"], "JSON schema: #: allows no value");
+}
+
+// Only the vocabulary shows that the grammar is invalid, so it is rejected where it is compiled.
+TEST_F(SchemaProgramTest, AGrammarWithATokenThatTheModelDoesNotHaveFailsItsRequestOnly) {
+  const std::string grammar = "root ::= <nosuchtoken>";
+  const std::string message = "grammar: the model has no token <nosuchtoken> at line 1, column 10";
+  const Flags run = {"run", "-m", model_, "--grammar", temp_.Write("bad.gbnf", grammar), "x"};
+  for (const char* form : {"--json", "--stream-json", "--stats"}) {
+    Flags flags = run;
+    flags.push_back(form);
+    const ProgramResult result = Run(flags);
+    EXPECT_EQ(result.status, 1) << form;
+    EXPECT_EQ(result.out, "") << form;
+    EXPECT_EQ(result.err, "vllmcli: " + message + "\n") << form;
+  }
+  const Json bad = {{"prompt", "a"}, {"structured_outputs", {{"grammar", grammar}}}};
+  const ProgramResult batch =
+      Run({"batch", "-m", model_, "--ordered", "--input-format", "jsonl", "--regex", "ab?", "-"},
+          bad.dump() + "\n{\"prompt\":\"b\"}\n" + bad.dump() + "\n");
+  EXPECT_EQ(batch.status, 1);
+  std::vector<Json> records;
+  std::istringstream lines(batch.out);
+  for (std::string line; std::getline(lines, line);) records.push_back(Json::parse(line));
+  ASSERT_EQ(records.size(), 3u) << batch.err;
+  EXPECT_EQ(records[0]["error"]["code"], "invalid_request");
+  EXPECT_EQ(records[0]["error"]["message"], message);
+  EXPECT_EQ(records[1]["outputs"][0]["valid"], true);
+  EXPECT_EQ(records[2]["error"]["message"], message);
+  EXPECT_NE(batch.err.find("3 rows, 2 failed, 2 prompt and"), std::string::npos) << batch.err;
 }
 
 TEST_F(SchemaProgramTest, RunAnswersWithATextOfEachKindOfConstraint) {

@@ -41,16 +41,13 @@ class GrammarCompilerTest : public ::testing::Test {
 class BusyThread {
  public:
   explicit BusyThread(GrammarCompiler& compiler) {
-    compiler.SetNotify([this] {
-      if (is_released_.valid()) std::exchange(is_released_, {}).wait();
-    });
+    compiler.SetNotify([is_released = release_.get_future().share()] { is_released.wait(); });
     compiler.Wait(*compiler.Compile({"first", Kind::kChoice, {"first"}}));
   }
   void Release() { release_.set_value(); }
 
  private:
   std::promise<void> release_;
-  std::future<void> is_released_ = release_.get_future();
 };
 
 TEST_F(GrammarCompilerTest, EqualConstraintsAreCompiledOnce) {
