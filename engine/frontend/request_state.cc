@@ -26,7 +26,8 @@ RequestState::RequestState(int64_t index, const SamplingParams& params, std::spa
     : index_(index),
       kind_(params.output_kind),
       include_stop_(params.include_stop_str_in_output),
-      is_constrained_(params.structured_outputs.has_value()) {
+      is_constrained_(params.structured_outputs &&
+                      params.structured_outputs->kind != StructuredOutputsParams::Kind::kToolCalls) {
   if (tokenizer != nullptr && params.detokenize) {
     detokenizer_.emplace(*tokenizer, params, prompt_token_ids);
     detokenizer_->AppendPrior(prior_output_token_ids);
@@ -39,9 +40,7 @@ bool RequestState::SetConstraint(const EngineCoreRequest& request) {
   for (const int32_t id : request.prior_output_token_ids) {
     if (!constraint_->Feed(id)) return false;
   }
-  // The parser of the calls finds out which of them are complete.
-  const auto& structured_outputs = request.sampling_params.structured_outputs;
-  if (structured_outputs && structured_outputs->kind == StructuredOutputsParams::Kind::kToolCalls) constraint_.reset();
+  if (!is_constrained_) constraint_.reset();
   return true;
 }
 

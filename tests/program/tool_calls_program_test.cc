@@ -29,7 +29,7 @@ class ToolCallsProgramTest : public testing::Test {
   void SetUp() override {
     directory_ = fs::path(testing::TempDir()) / ("vllmcli_tool_calls_" + std::to_string(getpid()));
     fs::create_directories(directory_);
-    model_ = testing_support::WriteScriptedModel(directory_ / "model", kAnswer);
+    model_ = testing_support::WriteScriptedModel(directory_ / "model", kAnswer, testing_support::kCallTokens);
   }
   void TearDown() override { fs::remove_all(directory_); }
 
@@ -54,6 +54,7 @@ class ToolCallsProgramTest : public testing::Test {
 TEST_F(ToolCallsProgramTest, PlainRowsListTheCalls) {
   const Json output = Record(Row("")).at("outputs").at(0);
   EXPECT_EQ(output.at("text"), "Let me see.");
+  EXPECT_FALSE(output.contains("valid"));
   const Json& call = output.at("tool_calls").at(0);
   EXPECT_EQ(call.at("type"), "function");
   EXPECT_EQ(call.at("id").get<std::string>().substr(0, 5), "call_");
@@ -78,7 +79,7 @@ TEST_F(ToolCallsProgramTest, CallsAreTextIfTheyAreNotWanted) {
 }
 
 TEST_F(ToolCallsProgramTest, ARequiredCallIsTheWholeAnswer) {
-  model_ = testing_support::WriteScriptedModel(directory_ / "calls", kCall);
+  model_ = testing_support::WriteScriptedModel(directory_ / "calls", kCall, testing_support::kCallTokens);
   for (const char* choice : {R"("required")", R"({"type":"function","function":{"name":"get_weather"}})"}) {
     const Json output = Record(Row(R"(,"tool_choice":)" + std::string(choice))).at("outputs").at(0);
     EXPECT_EQ(output.at("text"), "") << choice;

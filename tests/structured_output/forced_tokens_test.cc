@@ -130,7 +130,9 @@ TEST(ForcedTokensTest, AreThoseOfTheWholeText) {
     ASSERT_TRUE(automaton.AdvanceToken(position, id));
   }
   ASSERT_GT(forced.size(), 5u);
-  Ids whole = vocabulary.tokenizer->EncodeOrdinary("Answer:\n" R"({"first name of the person":")");
+  Ids whole = vocabulary.tokenizer->EncodeOrdinary(
+      "Answer:\n"
+      R"({"first name of the person":")");
   whole.pop_back();
   EXPECT_EQ(forced, Ids(whole.end() - static_cast<std::ptrdiff_t>(forced.size()), whole.end()));
 }

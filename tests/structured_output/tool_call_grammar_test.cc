@@ -181,7 +181,14 @@ TEST_P(ToolCallGrammarTest, OtherNamesAndArgumentsAreRejected) {
 TEST_P(ToolCallGrammarTest, CutCallsAreRejected) {
   const std::string text = Text({{"get_weather", {{"city", "A"}, {"days", 3}}}});
   Outputs outputs(ConstraintOf(GetParam(), Choice::kRequired, /*parallel_calls=*/false));
-  for (size_t size = 0; size < text.size(); ++size) EXPECT_FALSE(outputs.Accepts(text.substr(0, size))) << size;
+  for (size_t size = 0; size < text.size(); ++size) {
+    const std::string cut = text.substr(0, size);
+    // The end of a section may be missing.
+    if (!outputs.Accepts(cut)) continue;
+    const ToolCallOutput output = ParseToolCalls(format(), TestTools(), "request", cut);
+    EXPECT_EQ(output.calls.size(), 1u) << cut;
+    EXPECT_EQ(output.error + output.text, "") << cut;
+  }
 }
 
 // Walks through the grammar at random, and returns a text that it accepts, or "" if that takes too long.
@@ -213,8 +220,10 @@ std::vector<std::string> RandomTokens(const CallSyntax& syntax) {
         syntax.key_end, syntax.value_begin, syntax.parameter_end, syntax.string_mark}) {
     if (!text.empty()) tokens.emplace_back(text);
   }
-  for (int i = 0; i < 8; ++i)
-    tokens.emplace_back(std::string(syntax.trigger) + (syntax.trigger == "{" ? "\"name\": \"note\"" : ""));
+  std::string start(syntax.trigger);
+  if (start == "{") start = "{\"name\": \"note\"";
+  if (start == "[") start = "\n[note(";
+  tokens.insert(tokens.end(), 8, start);
   for (const char* text :
        {"get_weather", "get_time",      "note",   "city", "days", "hourly", "tags", "unit",   "text", "to", "at",
         "Oslo",        "true",          "null",   "None", "\"",   "\":",    "\": ", "\", \"", "}",    "]",  "é",
@@ -320,6 +329,21 @@ TEST(ToolCallGrammarErrorsTest, ArgumentsAreAnObject) {
   EXPECT_FALSE(outputs.Accepts("<tool_call>\n{\"name\": \"f\", \"arguments\": 1}\n</tool_call>"));
   constraint.tools[0].parameters = R"({"type": "string"})";
   EXPECT_EQ(ErrorOf(constraint), "tool f: JSON schema: #/type: the arguments of a tool are an object");
+}
+
+TEST(ToolCallGrammarErrorsTest, NamesThatAFormatCannotWriteAreErrors) {
+  ToolCallConstraint constraint = ConstraintOf("pythonic", Choice::kRequired);
+  constraint.tools = ParseToolDefinitions(R"([{"name": "a/b"}, {"name": "c"}])");
+  EXPECT_EQ(ErrorOf(constraint), "tool a/b: its name cannot be written in the format pythonic");
+  constraint.must_call = false;
+  EXPECT_EQ(ErrorOf(constraint), "");
+  EXPECT_TRUE(Outputs(constraint).Accepts("[c()]"));
+  EXPECT_TRUE(Outputs(constraint).Accepts("[a/b(]"));  // the parser reads text
+  constraint.tools.pop_back();
+  EXPECT_TRUE(Outputs(constraint).Accepts("[c(]"));
+  constraint = ConstraintOf("glm45", Choice::kRequired);
+  constraint.tools = ParseToolDefinitions(R"([{"name": "f", "parameters": {"properties": {"<b>": {}}}}])");
+  EXPECT_EQ(ErrorOf(constraint), "tool f: the parameter <b> cannot be written in the format glm45");
 }
 
 TEST(ToolCallConstraintTest, TextsAreReadBack) {

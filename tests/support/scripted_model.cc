@@ -30,7 +30,7 @@ std::string ByteToken(unsigned char byte) {
   return name;
 }
 
-// Splits `text` into tokens of which no two are equal.
+// Splits `text` into tokens of which no two are equal. A token_size of 0 stands for kCallTokens.
 std::vector<std::string> Split(const std::string& text, size_t token_size) {
   std::vector<std::string> tokens;
   std::set<std::string> used;
@@ -59,7 +59,9 @@ std::vector<std::string> Split(const std::string& text, size_t token_size) {
     }
     token.append(text, i, step.length);
     i += step.length;
-    if (token.size() < token_size || !used.insert(token).second) continue;
+    const bool may_end = token_size > 0 ? token.size() >= token_size
+                                        : std::string_view(",:>\n").find(token.back()) != std::string_view::npos;
+    if (!may_end || !used.insert(token).second) continue;
     tokens.push_back(token);
     token.clear();
   }
@@ -246,7 +248,7 @@ std::string WriteScriptedModel(const std::string& directory, const std::string& 
 
 std::string WriteScriptedToolModel(const std::string& directory, const std::string& answer,
                                    const std::string& answer_to_tool) {
-  return WriteModel(directory, answer, 6, answer_to_tool);
+  return WriteModel(directory, answer, kCallTokens, answer_to_tool);
 }
 
 }  // namespace vllm::testing_support

@@ -7,6 +7,10 @@
 
 namespace vllm::testing_support {
 
+// The size of tokens that end where the texts of calls may have spaces. If they ended elsewhere, the constraint of a
+// call would replace the rest of a forced text by the tokens of the tokenizer, which are bytes.
+inline constexpr size_t kCallTokens = 0;
+
 // Creates `directory`, writes a Hugging Face model there that answers every message with `answer`, and returns the
 // path. Tokens have about `token_size` bytes, or more where the text repeats. Each byte that is not valid UTF-8 is a
 // token, so no such byte may occur twice. Throws std::logic_error if `answer` cannot be split into different tokens.

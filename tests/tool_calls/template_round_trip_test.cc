@@ -7,6 +7,9 @@
 #include <fstream>
 #include <sstream>
 
+#include "engine/structured_output/compile_grammar.h"
+#include "engine/structured_output/matcher/grammar_automaton.h"
+#include "engine/structured_output/tool_calls/tool_call_constraint.h"
 #include "tests/tool_calls/call_text.h"
 #include "tokenizer/jinja/chat_template.h"
 
@@ -82,6 +85,19 @@ std::string AssistantTurn(const tokenizer::ChatTemplate& chat_template, const Co
   return turn;
 }
 
+// Expects that constrained calls can be what the template writes.
+void ExpectAllowed(const ToolCallFormat& format, const Conversation& conversation, const std::string& turn) {
+  ToolCallConstraint constraint{&format, /*must_call=*/false, /*parallel_calls=*/true, TestTools()->tools()};
+  for (const bool must_call : {false, true}) {
+    if (must_call && !conversation.content.empty()) continue;
+    constraint.must_call = must_call;
+    GrammarAutomaton automaton(CompileGrammar(ToolCallParams(constraint), {}),
+                               std::make_shared<const VocabTrie>(std::vector<std::string>(), 0));
+    GrammarAutomaton::Position position;
+    EXPECT_TRUE(automaton.Advance(position, turn) && automaton.MayEnd(position)) << turn;
+  }
+}
+
 void ExpectRoundTrip(const tokenizer::ChatTemplate& chat_template, const Conversation& conversation,
                      const std::string& format_name = "") {
   const ToolCallFormat* format = DetectToolCallFormat(chat_template.source(), nullptr);
@@ -100,6 +116,7 @@ void ExpectRoundTrip(const tokenizer::ChatTemplate& chat_template, const Convers
     EXPECT_EQ(output.calls[i].error, "");
     EXPECT_EQ(OrderedJson::parse(output.calls[i].arguments), conversation.calls[i].arguments);
   }
+  if (CanConstrainCalls(*format)) ExpectAllowed(*format, conversation, turn);
   std::vector<size_t> bytes;
   for (size_t i = 1; i < turn.size(); ++i) {
     EXPECT_EQ(EventsOf(*format, TestTools(), turn, {i}), EventsOf(*format, TestTools(), turn, {})) << "split at " << i;

@@ -246,6 +246,8 @@ TEST(ToolCallParserTest, GemmaMarksStrings) {
                    "<|tool_call>call:add{a:<|\"|>x, \"y\"<|\"|>,b:{c:[1,true,<|\"|>}<|\"|>],d:{}},e:None}"
                    "<tool_call|>"),
             R"(|add({"a": "x, \"y\"", "b": {"c": [1, true, "}"], "d": {}}, "e": null}))");
+  EXPECT_EQ(Parsed("gemma4", R"(<|tool_call>call:add{a:{"b:{\"}" : 1, "": "x"}}<tool_call|>)"),
+            R"(|add({"a": {"b:{\"}": 1, "": "x"}}))");
 }
 
 // vLLM, tests/tool_parsers/test_openai_tool_parser.py

@@ -2,18 +2,21 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
 #include <unordered_map>
 #include <utility>
 
+#include "engine/structured_output/json_schema/argument_notation.h"
 #include "engine/structured_output/json_schema/array_rule.h"
 #include "engine/structured_output/json_schema/inexact_error.h"
 #include "engine/structured_output/json_schema/json_text.h"
 #include "engine/structured_output/json_schema/number_text.h"
 #include "engine/structured_output/json_schema/object_rule.h"
 #include "engine/structured_output/json_schema/schema_algebra.h"
+#include "engine/structured_output/json_schema/unescaped_strings.h"
 #include "engine/structured_output/regex/code_point_set.h"
 
 namespace vllm {
@@ -55,10 +58,16 @@ class SchemaCompiler {
     }
   }
 
-  SymbolId Compile() {
+  // `notation`: of the outermost object, which the value is then; null: JSON.
+  SymbolId Compile(ArgumentNotation* notation) {
     const ValueSetId root = algebra_.Root();
-    const SymbolId symbol = SymbolOf(root);
+    const SymbolId symbol = notation == nullptr ? SymbolOf(root) : builder_.AddRule();
     if (algebra_.IsEmpty(root)) FailSchema("", "allows no value");
+    if (notation != nullptr) {
+      for (const ObjectSet& object : algebra_.SetOf(root).objects) {
+        builder_.AddAlternative(symbol, {AddObject(object, notation)});
+      }
+    }
     while (!pending_.empty()) {
       const auto [id, rule] = pending_.back();
       pending_.pop_back();
@@ -129,6 +138,43 @@ class SchemaCompiler {
             needs};
   }
 
+  ObjectRule::Member ArgumentOf(const std::string& name, RegexId key, ValueSetId value, bool is_required,
+                                uint64_t needs, ArgumentNotation& notation) {
+    const ValueSet& set = algebra_.SetOf(value);
+    JsonArgument argument;
+    argument.name = name;
+    argument.key = key;
+    argument.strings = UnescapedStrings(store_, set.strings);
+    argument.json_strings = set.strings;
+    argument.json = [this, value] { return SymbolOf(value); };
+    argument.json_without_strings = [this, &set] {
+      ValueSet others = set;
+      others.strings = RegexStore::kNothing;
+      const SymbolId rule = builder_.AddRule();
+      AddAlternatives(others, rule);
+      return rule;
+    };
+    argument.has_true = set.has_true;
+    argument.has_false = set.has_false;
+    argument.any_null = set.has_null;
+    argument.any_boolean = set.has_true && set.has_false;
+    argument.any_number = set.numbers == AnyNumber(store_);
+    argument.any_integer = argument.any_number || set.numbers == AnyInteger(store_);
+    argument.any_string = set.strings == AnyText(store_, TextSpelling::kJsonString);
+    constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
+    argument.any_array = std::ranges::any_of(set.arrays, [&](const ArraySet& array) {
+      return array.prefix.empty() && array.items == SchemaAlgebra::kAny && array.min_items == 0 &&
+             array.max_items == kNoLimit && !array.contains && !array.has_unique_items;
+    });
+    argument.any_object = std::ranges::any_of(set.objects, [&](const ObjectSet& object) {
+      return object.properties.empty() && object.others.size() == 1 && object.others[0].value == SchemaAlgebra::kAny &&
+             object.others[0].keys == AnyText(store_, TextSpelling::kJsonString) && object.needed_keys.empty() &&
+             object.min_properties == 0 && object.max_properties == kNoLimit;
+    });
+    const ArgumentNotation::Member member = notation.Write(argument);
+    return {member.first_key, member.next_key, member.value, is_required, needs};
+  }
+
   // Splits a set of keys by which of the needed sets they are in.
   std::vector<std::pair<RegexId, uint64_t>> SplitByNeeds(RegexId keys, const std::vector<RegexId>& needed_keys) {
     std::vector<std::pair<RegexId, uint64_t>> groups = {{keys, 0}};
@@ -146,10 +192,11 @@ class SchemaCompiler {
     return groups;
   }
 
-  SymbolId AddObject(const ObjectSet& object) {
+  // `notation`: of the members; null: JSON.
+  SymbolId AddObject(const ObjectSet& object, ArgumentNotation* notation = nullptr) {
     ObjectRule::Parts parts;
-    parts.empty = Terminal({Text("{"), space_, Text("}")});
-    parts.close = Terminal({space_, Text("}")});
+    parts.empty = notation != nullptr ? notation->Empty() : Terminal({Text("{"), space_, Text("}")});
+    parts.close = notation != nullptr ? notation->Close() : Terminal({space_, Text("}")});
     if (object.needed_keys.size() > 64 ||
         (object.needed_keys.size() > 1 && object.max_properties < ObjectSet().max_properties)) {
       throw InexactError("too many conditions that need one of several keys");
@@ -164,12 +211,16 @@ class SchemaCompiler {
       for (size_t i = 0; i < object.needed_keys.size(); ++i) {
         if (store_.Matches(object.needed_keys[i], key)) needs |= uint64_t{1} << i;
       }
-      parts.members.push_back(MemberOf(Text(key), property.value, property.is_required, needs));
+      parts.members.push_back(notation == nullptr ? MemberOf(Text(key), property.value, property.is_required, needs)
+                                                  : ArgumentOf(property.name, Text(property.name), property.value,
+                                                               property.is_required, needs, *notation));
     }
     for (const ObjectSet::OtherKeys& other : object.others) {
       if (other.value == SchemaAlgebra::kNone) continue;
       for (const auto& [keys, needs] : SplitByNeeds(other.keys, object.needed_keys)) {
-        parts.others.push_back(MemberOf(keys, other.value, false, needs));
+        parts.others.push_back(
+            notation == nullptr ? MemberOf(keys, other.value, false, needs)
+                                : ArgumentOf("", UnescapedStrings(store_, keys), other.value, false, needs, *notation));
       }
     }
     parts.needs = object.needed_keys.size() == 64 ? ~uint64_t{0} : (uint64_t{1} << object.needed_keys.size()) - 1;
@@ -269,14 +320,12 @@ class SchemaCompiler {
   std::vector<std::pair<ValueSetId, SymbolId>> pending_;
 };
 
-}  // namespace
-
-SymbolId AddJsonSchema(GrammarBuilder& builder, std::string_view schema, const JsonSchemaOptions& options,
-                       std::vector<std::string>* warnings) {
+SymbolId AddSchema(GrammarBuilder& builder, std::string_view schema, const JsonSchemaOptions& options,
+                   ArgumentNotation* notation, std::vector<std::string>* warnings) {
   const SchemaDocument document(schema);
   try {
     SchemaCompiler compiler(builder, document, options);
-    const SymbolId symbol = compiler.Compile();
+    const SymbolId symbol = compiler.Compile(notation);
     if (warnings != nullptr) {
       for (const std::string& format : compiler.unknown_formats()) {
         warnings->push_back("JSON schema: the format " + format + " is not enforced");
@@ -288,6 +337,18 @@ SymbolId AddJsonSchema(GrammarBuilder& builder, std::string_view schema, const J
   } catch (const InexactError& error) {
     throw RequestError(std::string("JSON schema: needs what is not supported: ") + error.what());
   }
+}
+
+}  // namespace
+
+SymbolId AddJsonSchema(GrammarBuilder& builder, std::string_view schema, const JsonSchemaOptions& options,
+                       std::vector<std::string>* warnings) {
+  return AddSchema(builder, schema, options, /*notation=*/nullptr, warnings);
+}
+
+SymbolId AddJsonArguments(GrammarBuilder& builder, std::string_view schema, const JsonSchemaOptions& options,
+                          ArgumentNotation& notation, std::vector<std::string>* warnings) {
+  return AddSchema(builder, schema, options, &notation, warnings);
 }
 
 Grammar CompileJsonSchema(std::string_view schema, const JsonSchemaOptions& options,

@@ -1,6 +1,7 @@
 #include "engine/structured_output/tool_calls/call_grammar.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -10,7 +11,10 @@
 #include "engine/config/errors.h"
 #include "engine/structured_output/dialects/free_text.h"
 #include "engine/structured_output/dialects/grammar_tree.h"
-#include "engine/structured_output/regex/code_point_set.h"
+#include "engine/structured_output/json_schema/argument_notation.h"
+#include "engine/structured_output/tool_calls/call_notation.h"
+#include "engine/structured_output/tool_calls/syntax_text.h"
+#include "engine/tool_calls/syntax/tool_set.h"
 
 namespace vllm {
 namespace {
@@ -18,8 +22,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 using NodeId = GrammarTree::NodeId;
 
-constexpr std::string_view kIndexMark = "%INDEX%";
-constexpr uint32_t kMaxIndent = 64;
 // Models begin an answer after a thought with two line breaks.
 constexpr uint32_t kMaxLinesBefore = 2;
 
@@ -54,14 +56,16 @@ class CallGrammar {
         constraint_(constraint),
         format_(*constraint.format),
         syntax_(constraint.format->syntax),
-        vocabulary_(vocabulary),
+        texts_(builder, vocabulary, format_),
+        tools_(constraint.tools),
         options_(options),
         warnings_(warnings) {}
 
   SymbolId Add() {
-    const RegexId indent = store_.Repeat(store_.Or({store_.Literal(" "), store_.Literal("\t")}), 0, kMaxIndent);
-    space_ = store_.Optional(store_.Or({store_.Literal(" "), store_.Concat(store_.Literal("\n"), indent)}));
-    for (const ToolDefinition& tool : constraint_.tools) arguments_.push_back(ArgumentsOf(tool));
+    for (const ToolDefinition& tool : constraint_.tools) {
+      if (CanWrite(tool)) tools_to_call_.push_back({&tool, ArgumentsOf(tool)});
+    }
+    if (tools_to_call_.empty()) return builder_.AddTerminal(PlainText());
     return AddGrammarTree(builder_, tree_, constraint_.must_call ? OnlyCalls() : TextWithCalls());
   }
 
@@ -70,97 +74,65 @@ class CallGrammar {
   NodeId Many(NodeId node) { return tree_.AddRepeat(node, 0, GrammarBuilder::kUnbounded); }
   NodeId Literal(std::string_view text) { return tree_.AddRegex(store_.Literal(text)); }
 
+  bool CanWrite(const ToolDefinition& tool) {
+    if (CanWriteName(format_, tool.name)) return true;
+    const std::string why =
+        "tool " + tool.name + ": its name cannot be written in the format " + std::string(format_.name);
+    if (constraint_.must_call || tool.strict) throw RequestError(why);
+    if (warnings_ != nullptr) warnings_->push_back(why);
+    return false;
+  }
+
   SymbolId ArgumentsOf(const ToolDefinition& tool) {
     try {
-      return AddJsonSchema(builder_, ArgumentsSchema(tool), options_, warnings_);
+      return Arguments(tool.name, ArgumentsSchema(tool), warnings_);
     } catch (const std::runtime_error& error) {
       if (constraint_.must_call || tool.strict) throw RequestError("tool " + tool.name + ": " + error.what());
       if (warnings_ != nullptr) {
         warnings_->push_back("tool " + tool.name + ": its calls may have any arguments: " + error.what());
       }
-      return AddJsonSchema(builder_, kAnyJsonObject, options_);
+      return Arguments(tool.name, kAnyJsonObject, nullptr);
     }
   }
-
-  // Returns the id of the special token whose text is the longest beginning of `text`, and its length.
-  std::optional<std::pair<int32_t, size_t>> SpecialTokenAt(std::string_view text) const {
-    if (vocabulary_.find == nullptr || vocabulary_.bytes == nullptr) return std::nullopt;
-    for (size_t size = text.size(); size > 0; --size) {
-      const std::optional<int32_t> id = vocabulary_.find(text.substr(0, size));
-      if (id && vocabulary_.bytes(*id) == "") return std::pair(*id, size);
-    }
-    return std::nullopt;
+  SymbolId Arguments(const std::string& tool, const std::string& schema, std::vector<std::string>* warnings) {
+    if (syntax_.style == ArgumentStyle::kJson) return AddJsonSchema(builder_, schema, options_, warnings);
+    const std::unique_ptr<ArgumentNotation> notation = MakeCallNotation(builder_, texts_, format_, tools_, tool);
+    return AddJsonArguments(builder_, schema, options_, *notation, warnings);
   }
 
-  // A text of the syntax, in which special tokens are themselves.
-  NodeId Marks(std::string_view text) {
-    std::vector<NodeId> parts;
-    size_t begin = 0;  // of the bytes before the next special token
-    const auto add_bytes = [&](size_t end) {
-      if (end > begin) parts.push_back(Bytes(text.substr(begin, end - begin)));
-    };
-    for (size_t i = 0; i < text.size();) {
-      const std::optional<std::pair<int32_t, size_t>> token = SpecialTokenAt(text.substr(i));
-      if (!token) {
-        ++i;
-        continue;
-      }
-      add_bytes(i);
-      parts.push_back(tree_.AddSymbol(builder_.AddTokens({{token->first, token->first}})));
-      i += token->second;
-      begin = i;
-    }
-    add_bytes(text.size());
-    return tree_.AddSequence(std::move(parts));
-  }
-
-  NodeId Bytes(std::string_view text) {
-    const size_t mark = text.find(kIndexMark);
-    if (mark == std::string_view::npos) return tree_.AddRegex(LooseText(text));
-    // The parser does not compare the index with the number of calls.
-    const RegexId digit = store_.Bytes(ByteSet::Range('0', '9'));
-    return tree_.AddSequence({tree_.AddRegex(LooseText(text.substr(0, mark))),
-                              tree_.AddRegex(store_.Repeat(digit, 1, 4)),
-                              tree_.AddRegex(LooseText(text.substr(mark + kIndexMark.size())))});
-  }
-
-  // A text of the syntax without special tokens. Between tokens of JSON may be other spaces than in the syntax.
-  RegexId LooseText(std::string_view text) {
-    if (format_.reader != ToolCallFormat::Reader::kJsonCalls) return store_.Literal(text);
-    std::vector<RegexId> parts;
-    bool may_have_space = false;
-    for (const char c : text) {
-      may_have_space = may_have_space || c == ' ' || c == '\n' || c == '}';
-      if (c == ' ' || c == '\n') continue;
-      if (may_have_space) parts.push_back(space_);
-      parts.push_back(store_.Literal(std::string_view(&c, 1)));
-      may_have_space = c == '{' || c == ':' || c == ',';
-    }
-    if (may_have_space) parts.push_back(space_);
-    return store_.Concat(parts);
-  }
+  NodeId Marks(std::string_view text) { return texts_.Add(tree_, text); }
 
   // A call without CallSyntax::begin and end.
   NodeId CallBody() {
     if (body_) return tree_.AddReference(*body_);
     const NodeId after_name = tree_.AddSequence({Marks(syntax_.name_suffix), Marks(syntax_.arguments_begin)});
     std::vector<NodeId> calls;
-    for (size_t i = 0; i < constraint_.tools.size(); ++i) {
-      calls.push_back(
-          tree_.AddSequence({Literal(constraint_.tools[i].name), after_name, tree_.AddSymbol(arguments_[i])}));
+    for (const auto& [tool, arguments] : tools_to_call_) {
+      calls.push_back(tree_.AddSequence({Literal(tool->name), after_name, tree_.AddSymbol(arguments)}));
     }
+    std::vector<NodeId> parts = {Marks(syntax_.name_prefix), tree_.AddAlternatives(std::move(calls))};
+    if (format_.call_ids == ToolCallFormat::CallIds::kNineCharacters && syntax_.name_prefix.starts_with('{')) {
+      const RegexId id = texts_.Pattern(R"([a-zA-Z0-9]{9}")");
+      parts.push_back(
+          Optional(tree_.AddRegex(store_.Concat(store_.Concat(texts_.Bytes(", \"id\": "), store_.Literal("\"")), id))));
+    }
+    parts.push_back(Marks(syntax_.arguments_end));
     body_ = tree_.AddRule();
-    tree_.SetRule(*body_, tree_.AddSequence({Marks(syntax_.name_prefix), tree_.AddAlternatives(std::move(calls)),
-                                             Marks(syntax_.arguments_end)}));
+    tree_.SetRule(*body_, tree_.AddSequence(std::move(parts)));
     return tree_.AddReference(*body_);
   }
   NodeId Calls(NodeId call) {
     if (!constraint_.parallel_calls) return call;
-    return tree_.AddSequence({call, Many(tree_.AddSequence({Marks(syntax_.separator), call}))});
+    NodeId separator = Marks(syntax_.separator);
+    if (syntax_.separator == "\n") separator = Optional(separator);
+    return tree_.AddSequence({call, Many(tree_.AddSequence({separator, call}))});
   }
   NodeId WholeCalls() { return Calls(tree_.AddSequence({Marks(syntax_.begin), CallBody(), Marks(syntax_.end)})); }
   NodeId Section() {
-    return tree_.AddSequence({Marks(syntax_.section_begin), WholeCalls(), Marks(syntax_.section_end)});
+    NodeId end = Marks(syntax_.section_end);
+    // Templates of these models leave it out.
+    if (format_.reader == ToolCallFormat::Reader::kNamedJson && !syntax_.begin.empty()) end = Optional(end);
+    return tree_.AddSequence({Marks(syntax_.section_begin), WholeCalls(), end});
   }
 
   // A section that begins with one of more_triggers.
@@ -192,22 +164,29 @@ class CallGrammar {
     const RegexId text = TextWithout(store_, triggers);
     if (!format_.is_bare) return text;
     std::vector<std::string> names;
-    for (const ToolDefinition& tool : constraint_.tools) names.push_back(tool.name);
-    const RegexId begin = LooseText(syntax_.name_prefix);
-    const std::vector<RegexId> call = {RegexStore::kEverything, begin, store_.Literals(std::move(names)),
-                                       LooseText(syntax_.name_suffix), RegexStore::kEverything};
+    for (const auto& [tool, arguments] : tools_to_call_) names.push_back(tool->name);
+    RegexId before = RegexStore::kEverything;
+    RegexId begin = texts_.Bytes(syntax_.name_prefix);
+    if (syntax_.trigger != "{") {
+      // At the beginning of a line.
+      const RegexId space = store_.Star(OneOf(" \t\r\n"));
+      before = store_.Concat(store_.Optional(store_.Concat(RegexStore::kEverything, store_.Literal("\n"))), space);
+      begin = store_.Concat(store_.Literal(syntax_.section_begin), space);
+    }
+    const std::vector<RegexId> call = {before, begin, store_.Literals(std::move(names)),
+                                       texts_.Bytes(syntax_.name_suffix), RegexStore::kEverything};
     return store_.And({text, store_.Not(store_.Concat(call))});
+  }
+  RegexId OneOf(std::string_view bytes) {
+    ByteSet set;
+    for (const char c : bytes) set.Add(static_cast<uint8_t>(c));
+    return store_.Bytes(set);
   }
 
   // The parser reads another call after a call without an end.
   RegexId PlainTextAfterCalls(RegexId text) {
     if (!syntax_.end.empty() || !syntax_.section_end.empty()) return text;
-    const auto one_of = [&](std::string_view bytes) {
-      std::vector<std::string> texts;
-      for (const char c : bytes) texts.emplace_back(1, c);
-      return store_.Literals(std::move(texts));
-    };
-    const std::vector<RegexId> call = {store_.Star(one_of(" \t\r\n")), one_of("{;"), RegexStore::kEverything};
+    const std::vector<RegexId> call = {store_.Star(OneOf(" \t\r\n")), OneOf("{;"), RegexStore::kEverything};
     return store_.And({text, store_.Not(store_.Concat(call))});
   }
 
@@ -226,13 +205,13 @@ class CallGrammar {
   const ToolCallConstraint& constraint_;
   const ToolCallFormat& format_;
   const CallSyntax& syntax_;
-  const GrammarVocabulary& vocabulary_;
+  SyntaxText texts_;
+  const ToolSet tools_;
   const JsonSchemaOptions& options_;
   std::vector<std::string>* warnings_;
   GrammarTree tree_;
-  RegexId space_ = RegexStore::kEmpty;
-  std::vector<SymbolId> arguments_;  // of each tool
-  std::optional<uint32_t> body_;     // the rule of CallBody
+  std::vector<std::pair<const ToolDefinition*, SymbolId>> tools_to_call_;  // with their arguments
+  std::optional<uint32_t> body_;                                           // the rule of CallBody
 };
 
 }  // namespace

@@ -8,9 +8,7 @@
 namespace vllm {
 
 // In harmony, the thought, the text and the calls are messages of one output, so a call does not follow the thought.
-bool CanConstrainCalls(const ToolCallFormat& format) {
-  return format.reader != ToolCallFormat::Reader::kHarmony && format.syntax.style == ArgumentStyle::kJson;
-}
+bool CanConstrainCalls(const ToolCallFormat& format) { return format.reader != ToolCallFormat::Reader::kHarmony; }
 
 StructuredOutputsParams ToolCallParams(const ToolCallConstraint& constraint) {
   const auto text_of = [](bool value) { return value ? "true" : "false"; };

@@ -73,6 +73,11 @@ ReadResult GemmaCallReader::FeedKey(char c) {
   if (key_.empty()) {
     if (IsCallSpace(c)) return ReadResult::kMore;
     if (c == '}') return Close(c);
+    if (c == '"') {
+      string_ = JsonStringDecoder();
+      state_ = State::kQuotedKey;
+      return ReadResult::kMore;
+    }
   }
   if (c != ':') {
     key_ += c;
@@ -80,11 +85,31 @@ ReadResult GemmaCallReader::FeedKey(char c) {
     return ReadResult::kMore;
   }
   std::string_view key = StripSpace(key_);
-  for (const std::string_view mark : {string_mark_, std::string_view("\"")}) {
-    if (key.size() < 2 * mark.size() || !key.starts_with(mark) || !key.ends_with(mark)) continue;
+  const std::string_view mark = string_mark_;
+  if (key.size() >= 2 * mark.size() && key.starts_with(mark) && key.ends_with(mark)) {
     key = key.substr(mark.size(), key.size() - 2 * mark.size());
   }
-  if (key.empty()) return ReadResult::kInvalid;
+  return key.empty() ? ReadResult::kInvalid : EndKey(key);
+}
+
+ReadResult GemmaCallReader::FeedQuotedKey(char c) {
+  if (state_ == State::kColon) {
+    if (c == ':') return EndKey(key_);
+    return IsCallSpace(c) ? ReadResult::kMore : ReadResult::kInvalid;
+  }
+  switch (string_.Feed(c, key_)) {
+    case JsonStringDecoder::Result::kInvalid:
+      return ReadResult::kInvalid;
+    case JsonStringDecoder::Result::kDone:
+      state_ = State::kColon;
+      break;
+    case JsonStringDecoder::Result::kMore:
+      break;
+  }
+  return key_.size() > kMaxWordBytes ? ReadResult::kInvalid : ReadResult::kMore;
+}
+
+ReadResult GemmaCallReader::EndKey(std::string_view key) {
   if (stack_.size() == 1) top_key_ = std::string(key);
   sink_.AddArguments((is_first_ ? "" : ", ") + JsonStringText(key) + ": ");
   is_first_ = false;
@@ -183,6 +208,9 @@ ReadResult GemmaCallReader::Feed(char c) {
       return FeedName(c);
     case State::kKey:
       return FeedKey(c);
+    case State::kQuotedKey:
+    case State::kColon:
+      return FeedQuotedKey(c);
     case State::kValue:
       return FeedValue(c);
     case State::kString:
@@ -210,6 +238,8 @@ std::string_view GemmaCallReader::expected() const {
     case State::kName:
       return "call:NAME{";
     case State::kKey:
+    case State::kQuotedKey:
+    case State::kColon:
       return "the name of an argument";
     default:
       return "the value of an argument";

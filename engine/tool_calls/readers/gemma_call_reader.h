@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "engine/tool_calls/readers/call_reader.h"
+#include "engine/tool_calls/text/json_string_decoder.h"
 #include "engine/tool_calls/text/json_text_scanner.h"
 #include "engine/tool_calls/text/literal_matcher.h"
 
@@ -23,10 +24,24 @@ class GemmaCallReader : public CallReader {
   std::string_view expected() const override;
 
  private:
-  enum class State : uint8_t { kPrefix, kName, kKey, kValue, kString, kQuoted, kWord, kAfterValue, kAfterCall };
+  enum class State : uint8_t {
+    kPrefix,
+    kName,
+    kKey,
+    kQuotedKey,
+    kColon,
+    kValue,
+    kString,
+    kQuoted,
+    kWord,
+    kAfterValue,
+    kAfterCall
+  };
   ReadResult FeedPrefix(char c);
   ReadResult FeedName(char c);
   ReadResult FeedKey(char c);
+  ReadResult FeedQuotedKey(char c);
+  ReadResult EndKey(std::string_view key);
   ReadResult FeedValue(char c);
   ReadResult FeedString(char c);
   ReadResult FeedWord(char c);
@@ -44,10 +59,11 @@ class GemmaCallReader : public CallReader {
   bool is_first_ = true;
   bool is_typed_ = false;  // the string is the text of a value of another type
   std::string name_;
-  std::string key_;      // of the innermost object
-  std::string top_key_;  // of the arguments
-  std::string word_;     // a value without marks
-  std::string held_;     // a beginning of string_mark_
+  std::string key_;           // of the innermost object
+  std::string top_key_;       // of the arguments
+  std::string word_;          // a value without marks
+  std::string held_;          // a beginning of string_mark_
+  JsonStringDecoder string_;  // of a key
   JsonTextScanner scanner_;
   std::string scratch_;
 };
