@@ -239,9 +239,15 @@ TEST_P(HeldRequestsTest, TheEngineEndsWithAHeldRequest) {
 TEST_P(HeldRequestsTest, AHeldRequestFailsWithTheEngine) {
   FakeModel model;
   model.throw_at_step = 7;
+  // The first request takes the steps before 5. The next ones wait until all requests are added.
+  std::promise<void> all_added;
+  model.on_step = [may_run = all_added.get_future().share()](int64_t step, const SchedulerOutput&) {
+    if (step >= 5) may_run.wait();
+  };
   MakeBusy(model);
   AddConstrained("slow", kSlow);
   for (int i = 0; i < 4; ++i) AddConstrained("free " + std::to_string(i), "");
+  all_added.set_value();
   const auto outputs = RunAll();
   const std::string cause = GetParam() == ClientKind::kDataParallel ? "data-parallel engine 0 of 2: " : "";
   EXPECT_EQ(outputs.at("slow").error, cause + "fake failure at step 7");
