@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "engine/config/errors.h"
+#include "engine/data_parallel/data_parallel_client.h"
 #include "engine/frontend/llm_engine.h"
 #include "tests/engine/fake_executor.h"
 #include "tests/frontend/byte_tokenizer.h"
@@ -63,9 +64,14 @@ class BlockingClient final : public EngineCoreClient {
   bool has_blocked_ = false;  // the compiler's thread only
 };
 
-class HeldRequestsTest : public ::testing::TestWithParam<bool> {
+enum class ClientKind { kInproc, kThread, kDataParallel };
+
+class HeldRequestsTest : public ::testing::TestWithParam<ClientKind> {
  protected:
-  HeldRequestsTest() { config_.model.eos_token_ids = {testing::kEos}; }
+  HeldRequestsTest() {
+    config_.model.eos_token_ids = {testing::kEos};
+    if (GetParam() == ClientKind::kDataParallel) config_.parallel.data_parallel_size = 2;
+  }
   // The engine waits for the compiler's thread.
   ~HeldRequestsTest() override { client_->Release(); }
 
@@ -77,8 +83,13 @@ class HeldRequestsTest : public ::testing::TestWithParam<bool> {
     RunAll();
   }
   void Make(const FakeModel& model = {}) {
-    auto client = std::make_unique<BlockingClient>(GetParam() ? MakeThreadClient(config_, FakeExecutorFactory(model))
-                                                              : MakeInprocClient(config_, FakeExecutorFactory(model)));
+    const auto make = [&] {
+      const ExecutorFactory factory = FakeExecutorFactory(model);
+      if (GetParam() == ClientKind::kInproc) return MakeInprocClient(config_, factory);
+      return GetParam() == ClientKind::kThread ? MakeThreadClient(config_, factory)
+                                               : MakeDataParallelClient(config_, factory);
+    };
+    auto client = std::make_unique<BlockingClient>(make());
     client_ = client.get();
     engine_ = std::make_unique<LLMEngine>(config_, testing::MakeByteTokenizer(), std::move(client));
   }
@@ -110,8 +121,12 @@ class HeldRequestsTest : public ::testing::TestWithParam<bool> {
   std::unique_ptr<LLMEngine> engine_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Clients, HeldRequestsTest, ::testing::Bool(),
-                         [](const auto& p) { return p.param ? "Thread" : "Inproc"; });
+INSTANTIATE_TEST_SUITE_P(Clients, HeldRequestsTest,
+                         ::testing::Values(ClientKind::kInproc, ClientKind::kThread, ClientKind::kDataParallel),
+                         [](const auto& p) {
+                           if (p.param == ClientKind::kInproc) return "Inproc";
+                           return p.param == ClientKind::kThread ? "Thread" : "DataParallel";
+                         });
 
 TEST_P(HeldRequestsTest, ASlowGrammarDelaysNoOtherRequest) {
   MakeBusy();
@@ -224,12 +239,19 @@ TEST_P(HeldRequestsTest, TheEngineEndsWithAHeldRequest) {
 TEST_P(HeldRequestsTest, AHeldRequestFailsWithTheEngine) {
   FakeModel model;
   model.throw_at_step = 7;
+  // The first request takes the steps before 5. The next ones wait until all requests are added.
+  std::promise<void> all_added;
+  model.on_step = [may_run = all_added.get_future().share()](int64_t step, const SchedulerOutput&) {
+    if (step >= 5) may_run.wait();
+  };
   MakeBusy(model);
   AddConstrained("slow", kSlow);
-  AddConstrained("free", "");
+  for (int i = 0; i < 4; ++i) AddConstrained("free " + std::to_string(i), "");
+  all_added.set_value();
   const auto outputs = RunAll();
-  EXPECT_EQ(outputs.at("slow").error, "fake failure at step 7");
-  EXPECT_EQ(outputs.at("free").error, "fake failure at step 7");
+  const std::string cause = GetParam() == ClientKind::kDataParallel ? "data-parallel engine 0 of 2: " : "";
+  EXPECT_EQ(outputs.at("slow").error, cause + "fake failure at step 7");
+  EXPECT_EQ(outputs.at("free 0").error, cause + "fake failure at step 7");
   EXPECT_FALSE(outputs.at("slow").rejected);
   client_->Release();
   EXPECT_THROW(AddConstrained("slow", kSlow), EngineDeadError);

@@ -1,4 +1,4 @@
-// GrammarCompiler: makes the grammars that requests ask for, for one model's vocabulary, on a thread of its own, so
+// GrammarCompiler: makes the grammars that requests ask for, for one model's vocabulary, on its own thread, so
 // that a slow one delays no other request. Equal constraints are compiled once while the cache has them, and invalid
 // ones are rejected once. Owned by the InputProcessor or the EngineServer. Any thread may call the members, except
 // SetNotify.
