@@ -194,7 +194,7 @@ int GenerateCommand(const Settings& given) {
   }
   if (format.tools.may_call()) {
     format.tool_calls = ModelToolCallFormat(settings, *model.renderer, *model.tokenizer);
-    CallConstraints constraints(format.tool_calls, model.reasoning_format, model.tokenizer);
+    CallConstraints constraints(format.tool_calls, model.tokenizer);
     constraints.Apply(format.tools, params);
     for (const std::string& warning : constraints.TakeWarnings()) PrintWarning(warning);
   }
