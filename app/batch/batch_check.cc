@@ -31,11 +31,10 @@ int CheckBatch(const Settings& settings, InputFormat format, bool tokenizer_requ
   const std::unique_ptr<PromptRenderer> renderer = LoadPromptRenderer(settings, location);
   // The check assumes that the KV cache holds max_model_len tokens. In a run, a smaller cache lowers that limit.
   InputProcessor processor(config, config.model.max_model_len, tokenizer.get());
-  const std::shared_ptr<const ReasoningFormat> reasoning = ChooseReasoningFormat(settings, renderer.get(), tokenizer);
-  processor.SetReasoningFormat(reasoning);
+  processor.SetReasoningFormat(ChooseReasoningFormat(settings, renderer.get(), tokenizer));
   CallConstraints tool_calls;
   if (renderer != nullptr && tokenizer != nullptr) {
-    tool_calls = CallConstraints(ModelToolCallFormat(settings, *renderer, *tokenizer), reasoning, tokenizer);
+    tool_calls = CallConstraints(ModelToolCallFormat(settings, *renderer, *tokenizer), tokenizer);
     defaults.tools = ToolsOfVariables(renderer->variables());
   }
   defaults.params = MakeSamplingDefaults(settings, ReadGenerationConfig(location)).params;

@@ -161,6 +161,8 @@ class ChatSession {
   const LoadedModel& model() const { return model_; }
   // Returns the answer of the last request; of several at once, the first one.
   const Answer& last_answer() const { return last_answer_; }
+  // Returns the calls of the last answer, also broken ones, or null if calls are not recognized.
+  const std::vector<ToolCall>* last_calls() const { return tool_format_ == nullptr ? nullptr : &last_calls_; }
   const RequestStats& last_stats() const { return last_answer_.stats; }
   // Returns true if the last SendUserMessage got an answer of at least one token.
   bool last_message_was_answered() const { return was_answered_; }

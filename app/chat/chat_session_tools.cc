@@ -67,7 +67,7 @@ void ChatSession::ShowTools() {
                    ") does not show tools to the model");
     }
   }
-  call_constraints_ = CallConstraints(tool_format_, model_.reasoning_format, model_.tokenizer);
+  call_constraints_ = CallConstraints(tool_format_, model_.tokenizer);
   if (tool_format_ == nullptr) {
     PrintWarning(
         "the format of this model's tool calls is not known, so its calls are not run; --tool-call-parser "

@@ -248,8 +248,8 @@ int BatchCommand(const Settings& given) {
   }
   runner.SetReasoningFormat(model.reasoning_format);
   if (model.renderer != nullptr && model.tokenizer != nullptr) {
-    runner.SetToolCalls(CallConstraints(ModelToolCallFormat(settings, *model.renderer, *model.tokenizer),
-                                        model.reasoning_format, model.tokenizer));
+    runner.SetToolCalls(
+        CallConstraints(ModelToolCallFormat(settings, *model.renderer, *model.tokenizer), model.tokenizer));
   }
   if (chats) {
     ChatInFront(model, settings, runner, input.name);

@@ -4,9 +4,11 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "app/batch/tools/answer_parts.h"
 #include "app/chat/chat_session.h"
 #include "app/chat/commands/conversation_commands.h"
 #include "app/chat/tool_use.h"
@@ -40,14 +42,16 @@ void CheckFlags(const Settings& settings) {
   }
 }
 
-Json AnswerJson(const Answer& answer, const LoadedModel& model) {
+// `calls`: of the answer; null if it cannot have any.
+Json AnswerJson(const Answer& answer, const std::vector<ToolCall>* calls, const LoadedModel& model) {
   CompletionOutput output;
   output.text = answer.text;
   output.token_ids = answer.token_ids;
   output.finish_reason = answer.finish_reason;
   output.stop_reason = answer.stop_reason;
   const ReasoningParts* parts = answer.parts ? &*answer.parts : nullptr;
-  const Json completion = CompletionJson(output, /*with_logprobs=*/false, model.tokenizer.get(), parts);
+  Json completion = CompletionJson(output, /*with_logprobs=*/false, model.tokenizer.get(), parts);
+  if (calls != nullptr) completion["tool_calls"] = ToolCallsJson(*calls);
   return RunJson(answer.request_id, model.location.name, answer.stats, Json::array({completion}),
                  SamplingJson(model.sampling_values));
 }
@@ -96,7 +100,9 @@ int FollowUpCommand(const Settings& given) {
   const Answer& answer = session.last_answer();
   if (answer.finish_reason == FinishReason::kAbort) throw Interrupted(SIGINT);
   if (answer.finish_reason == FinishReason::kError) return 1;
-  if (settings.Switch("json")) StandardOutput().WriteLine(SafeJson(DumpJson(AnswerJson(answer, model))));
+  if (settings.Switch("json")) {
+    StandardOutput().WriteLine(SafeJson(DumpJson(AnswerJson(answer, session.last_calls(), model))));
+  }
   return session.reached_chain_limit() ? 1 : 0;
 }
 

@@ -8,11 +8,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/batch/tools/answer_parts.h"
+#include "app/batch/tools/call_constraints.h"
 #include "app/chat/tool_use.h"
 #include "app/commands/commands.h"
 #include "app/commands/prompt_input.h"
 #include "app/markdown/answer_display.h"
 #include "app/model/load_model.h"
+#include "app/model/tools_setting.h"
 #include "app/output/json_text.h"
 #include "app/output/prompt_status.h"
 #include "app/output/reasoning_display.h"
@@ -35,15 +38,14 @@ enum class OutputForm { kText, kJson, kStreamJson };
 // Writes the outputs of one request as they arrive. Keeps the request's statistics and error for the end.
 class AnswerWriter {
  public:
-  // `format` may be null: the output is not split.
-  AnswerWriter(const LoadedModel& model, const SamplingParams& params, OutputForm form,
-               const std::shared_ptr<const ReasoningFormat>& format, ShowThinking show_thinking,
-               std::unique_ptr<AnswerDisplay> display)
+  AnswerWriter(const LoadedModel& model, const SamplingParams& params, OutputForm form, AnswerFormat format,
+               ShowThinking show_thinking, std::unique_ptr<AnswerDisplay> display)
       : model_(model),
         params_(params),
         form_(form),
-        reasoning_(format, params.skip_special_tokens),
-        thinking_(format, params.skip_special_tokens, show_thinking, ""),
+        format_(std::move(format)),
+        reasoning_(format_.reasoning, params.skip_special_tokens),
+        thinking_(format_.reasoning, params.skip_special_tokens, show_thinking, ""),
         out_(StandardOutput()),
         display_(std::move(display)) {}
 
@@ -122,9 +124,12 @@ class AnswerWriter {
   void WriteObject(const RequestOutput& output) {
     Json outputs = Json::array();
     for (const CompletionOutput& completion : output.outputs) {
-      const std::optional<ReasoningParts> parts = reasoning_.Take(output, completion);
-      outputs.push_back(
-          CompletionJson(completion, params_.logprobs.has_value(), model_.tokenizer.get(), parts ? &*parts : nullptr));
+      const AnswerParts parts = SplitAnswer(format_, output.request_id, output.prompt_token_ids, completion);
+      Json json = CompletionJson(completion, params_.logprobs.has_value(), model_.tokenizer.get(),
+                                 parts.reasoning ? &*parts.reasoning : nullptr);
+      json["text"] = parts.text;
+      if (format_.tool_calls != nullptr && format_.tools.may_call()) json["tool_calls"] = ToolCallsJson(parts.calls);
+      outputs.push_back(std::move(json));
     }
     Json json = RunJson(output.request_id, model_.location.name, stats_, std::move(outputs),
                         SamplingJson(model_.sampling_values));
@@ -135,6 +140,7 @@ class AnswerWriter {
   const LoadedModel& model_;
   const SamplingParams& params_;
   OutputForm form_;
+  AnswerFormat format_;
   ReasoningOutput reasoning_;
   ReasoningDisplay thinking_;
   OutputStream& out_;
@@ -179,16 +185,29 @@ int GenerateCommand(const Settings& given) {
   const bool streams = form == OutputForm::kStreamJson || (form == OutputForm::kText && params.n == 1);
   params.output_kind = streams ? RequestOutputKind::kDelta : RequestOutputKind::kFinalOnly;
 
+  // As in vLLM, only the answers of a chat are split.
+  const bool is_chat = settings.command == Command::kRun;
+  AnswerFormat format;
+  if (is_chat) format.reasoning = model.reasoning_format;
+  if (is_chat && model.renderer != nullptr && model.tokenizer != nullptr) {
+    format.tools.tools = ToolsOfVariables(model.renderer->variables());
+  }
+  if (format.tools.may_call()) {
+    format.tool_calls = ModelToolCallFormat(settings, *model.renderer, *model.tokenizer);
+    CallConstraints constraints(format.tool_calls, model.tokenizer);
+    constraints.Apply(format.tools, params);
+    for (const std::string& warning : constraints.TakeWarnings()) PrintWarning(warning);
+  }
+  format.skip_special_tokens = params.skip_special_tokens;
+
   LLMEngine& engine = *model.engine;
   engine.AddRequest(std::string(CommandInfoOf(settings.command).name) + "-0", MakePrompt(settings, model, text),
                     params);
   const bool renders = settings.command == Command::kRun && settings.Switch("markdown");
   const auto wrap = settings.command == Command::kRun ? settings.Integer("wrap").value_or(0) : 0;
-  // As in vLLM, only the answers of a chat are split.
-  const bool is_chat = settings.command == Command::kRun;
   const bool hides = settings.Text("think").value_or("") == "off";
   AnswerWriter writer(
-      model, params, form, is_chat ? model.reasoning_format : nullptr,
+      model, params, form, std::move(format),
       !is_chat || hides ? ShowThinking::kHidden : ParseShowThinking(settings.Text("show-thinking").value_or("summary")),
       MakeAnswerDisplay(StandardOutput(), renders, static_cast<int>(std::clamp<int64_t>(wrap, 0, 10000))));
   PromptStatus status(engine);

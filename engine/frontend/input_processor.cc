@@ -136,10 +136,13 @@ void InputProcessor::SetGrammar(ProcessedInput& input) const {
   SamplingParams& params = input.params;
   // It would continue after the end of the text that the grammar allows.
   if (params.ignore_eos) throw RequestError("structured_outputs: not possible with ignore_eos");
-  if (enable_in_reasoning_ && params.thinking_token_budget) {
+  // A call follows the thought.
+  const bool is_in_reasoning =
+      enable_in_reasoning_ && params.structured_outputs->kind != StructuredOutputsParams::Kind::kToolCalls;
+  if (is_in_reasoning && params.thinking_token_budget) {
     throw RequestError("thinking_token_budget: not possible where structured_outputs constrains the thinking");
   }
-  if (reasoning_format_ != nullptr && !enable_in_reasoning_) {
+  if (reasoning_format_ != nullptr && !is_in_reasoning) {
     if (reasoning_format_->kind == ReasoningFormat::Kind::kTokens) {
       input.reasoning_format = reasoning_format_;
     } else {

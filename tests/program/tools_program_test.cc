@@ -178,6 +178,19 @@ TEST_F(ToolsProgramTest, DefinitionsAloneAreShownAndTheirCallsArePrinted) {
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_EQ(result.out,
             "Let me see.\n<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 2, \"b\": 3}}</tool_call>\n");
+  const Json output =
+      Json::parse(Run({"run", "-m", AddModel(), "--tools", tools, "-t", "0", "--json", "2+3?"}).out)["outputs"][0];
+  EXPECT_EQ(output["text"], "Let me see.");
+  EXPECT_EQ(output["tool_calls"][0]["function"]["name"], "add");
+  EXPECT_EQ(output["tool_calls"][0]["function"]["arguments"], "{\"a\": 2, \"b\": 3}");
+}
+
+TEST_F(ToolsProgramTest, TheLastAnswerInJsonHasItsCalls) {
+  const ProgramResult result =
+      Run({"run", "-m", AddModel(), "--tools", kTools, "--approve-tools", "always", "-t", "0", "--json", "2+3?"});
+  const Json output = Json::parse(result.out)["outputs"][0];
+  EXPECT_EQ(output["text"], "It is [done], my friend.");
+  EXPECT_EQ(output["tool_calls"], Json::array());
 }
 
 TEST_F(ToolsProgramTest, MistakesInTheTableOfAServerAreNamed) {

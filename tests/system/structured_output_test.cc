@@ -283,6 +283,27 @@ TEST_F(StructuredOutputTest, CallsOfToolsAreParsedAndMatchTheirSchemas) {
   EXPECT_GT(num_complete, 30u);
 }
 
+TEST_F(StructuredOutputTest, ACallFollowsTheThought) {
+  tokenizer_ = testing_support::ThinkingTokenizer();
+  format_ = DetectReasoningFormat("", tokenizer_);
+  const Ids prompt = tokenizer_->Encode("<s><|user|>What?</s><|assistant|>\n<think>", false);
+  ASSERT_EQ(prompt.back(), kThinkId);
+  SamplingParams params = Params("", 9);
+  params.max_tokens = 150;
+  params.thinking_token_budget = 10;
+  params.logit_bias = {{kEndThinkId, -100.0f}};
+  const ToolCallFormat* hermes = FindToolCallFormat("hermes");
+  params.structured_outputs = ToolCallParams(
+      {hermes, /*must_call=*/true, false, ParseToolDefinitions(R"([{"name":"g","parameters":{"maxProperties":0}}])")});
+  const Ids ids = Run(prompt, params).outputs.at(0).token_ids;
+  ASSERT_GT(ids.size(), 11u);
+  EXPECT_EQ(ids[10], kEndThinkId);
+  const std::string answer = tokenizer_->Decode(Ids(ids.begin() + 11, ids.end()), true);
+  const ToolCallOutput output = ParseToolCalls(*hermes, nullptr, "request", answer);
+  ASSERT_EQ(output.calls.size(), 1u) << answer;
+  EXPECT_EQ(output.calls[0].name + output.error, "g") << answer;
+}
+
 TEST_F(StructuredOutputTest, AnAnswerThatIsCutIsNotValid) {
   SamplingParams params = Params(R"({"type":"string","minLength":40})", 1);
   params.max_tokens = 5;

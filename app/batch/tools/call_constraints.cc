@@ -15,9 +15,6 @@ std::string CallConstraints::Obstacle(const SamplingParams& params) {
   if (!CanConstrainCalls(*format_)) {
     return "calls of the format " + std::string(format_->name) + " cannot be constrained";
   }
-  if (reasoning_ != nullptr && reasoning_->kind != ReasoningFormat::Kind::kTokens) {
-    return "the markers of the model's thinking are not single tokens";
-  }
   if (params.ignore_eos) return "ignore_eos is set";
   if (!has_token_bytes_) has_token_bytes_ = tokenizer_ != nullptr && tokenizer::TokenBytes(*tokenizer_).has_value();
   return *has_token_bytes_ ? "" : "the tokens of the model are not pieces of text";

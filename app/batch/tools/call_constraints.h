@@ -6,10 +6,10 @@
 #include <optional>
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "app/batch/tools/tool_request.h"
-#include "engine/reasoning/reasoning_format.h"
 #include "engine/request/sampling_params.h"
 #include "engine/tool_calls/syntax/tool_call_format.h"
 #include "tokenizer/tokenizer.h"
@@ -20,10 +20,9 @@ class CallConstraints {
  public:
   // No model.
   CallConstraints() = default;
-  // `format` is that of the model's calls, or null if it is unknown. `reasoning` and `tokenizer` may be null.
-  CallConstraints(const ToolCallFormat* format, std::shared_ptr<const ReasoningFormat> reasoning,
-                  std::shared_ptr<const tokenizer::Tokenizer> tokenizer)
-      : format_(format), reasoning_(std::move(reasoning)), tokenizer_(std::move(tokenizer)) {}
+  // `format` is that of the model's calls, or null if it is unknown. `tokenizer` may be null.
+  CallConstraints(const ToolCallFormat* format, std::shared_ptr<const tokenizer::Tokenizer> tokenizer)
+      : format_(format), tokenizer_(std::move(tokenizer)) {}
 
   const ToolCallFormat* format() const { return format_; }
 
@@ -43,7 +42,6 @@ class CallConstraints {
   void CheckSchemas(const StructuredOutputsParams& params);
 
   const ToolCallFormat* format_ = nullptr;
-  std::shared_ptr<const ReasoningFormat> reasoning_;
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer_;
   std::optional<bool> has_token_bytes_;  // nullopt: not known yet
   std::unordered_set<std::string> checked_;
