@@ -1,7 +1,6 @@
 #include "engine/structured_output/regex/regex_store.h"
 
 #include <algorithm>
-#include <deque>
 
 namespace vllm {
 namespace {
@@ -51,14 +50,14 @@ RegexId RegexStore::Intern(Node node) {
   const auto id = static_cast<RegexId>(nodes_.size());
   nodes_.push_back(node);
   try {
-    nothing_.push_back(0);
+    emptiness_.push_back(Emptiness::kUnknown);
     const auto [it, inserted] = ids_.insert(id);
     if (inserted) return id;
     nodes_.pop_back();
-    nothing_.pop_back();
+    emptiness_.pop_back();
     return *it;
   } catch (...) {
-    nothing_.resize(id);
+    emptiness_.resize(id);
     nodes_.pop_back();
     throw;
   }
@@ -371,50 +370,6 @@ RegexId RegexStore::ComputeDerivative(const Node& node, RegexId id, uint8_t byte
   }
 }
 
-bool RegexStore::IsNothing(RegexId id) {
-  if (!nodes_[id].may_be_nothing) return id == kNothing;
-  if (nothing_[id] != 0) return nothing_[id] == 1;
-  // Look for a text, by turns depth first, which finds a long one, and breadth first, which finds a short one even if
-  // depth first is lost in a part where there are many states and no text.
-  std::array<uint8_t, 256> bytes{};
-  for (size_t byte = 256; byte-- > 0;) bytes[classes_[byte]] = static_cast<uint8_t>(byte);
-  struct Visit {
-    RegexId id;
-    size_t parent;
-  };
-  std::vector<Visit> visits = {{id, 0}};
-  std::unordered_set<RegexId> seen = {id};
-  std::deque<size_t> pending = {0};
-  for (bool is_depth_first = true; !pending.empty(); is_depth_first = !is_depth_first) {
-    const size_t index = is_depth_first ? pending.back() : pending.front();
-    is_depth_first ? pending.pop_back() : pending.pop_front();
-    const RegexId current = visits[index].id;
-    if (nodes_[current].nullable || !nodes_[current].may_be_nothing || nothing_[current] == 2) {
-      for (size_t i = index;; i = visits[i].parent) {
-        nothing_[visits[i].id] = 2;
-        if (i == 0) return false;
-      }
-    }
-    for (size_t c = num_classes_; c-- > 0;) {
-      const RegexId next = Derivative(current, bytes[c]);
-      if (next == kNothing || nothing_[next] == 1 || !seen.insert(next).second) continue;
-      if (visits.size() == kMaxEmptinessStates) {
-        throw EmptinessLimitError("the grammar needs too many states to find out if it has a text (limit " +
-                                  std::to_string(kMaxEmptinessStates) + ")");
-      }
-      visits.push_back({next, index});
-      pending.push_back(visits.size() - 1);
-    }
-  }
-  for (const Visit& visit : visits) nothing_[visit.id] = 1;
-  return true;
-}
-
-bool RegexStore::CanContinue(RegexId id) {
-  if (id == kEmpty) return false;
-  return !nodes_[id].nullable || !IsNothing(And({id, Not(kEmpty)}));
-}
-
 bool RegexStore::Matches(RegexId id, std::string_view text) {
   for (const char c : text) id = Derivative(id, static_cast<uint8_t>(c));
   return nodes_[id].nullable;
@@ -432,7 +387,7 @@ void RegexStore::Truncate(size_t size) {
   operands_.resize(num_operands);
   sets_.resize(num_sets);
   nodes_.resize(size);
-  nothing_.resize(size);
+  emptiness_.resize(size);
 }
 
 }  // namespace vllm

@@ -53,7 +53,8 @@ class RegexStore {
   static constexpr size_t kMaxDepth = 1000;
   static constexpr size_t kMaxOperands = size_t{1} << 16;  // of one kOr or kAnd
   static constexpr uint32_t kMaxRepeat = uint32_t{1} << 24;
-  static constexpr size_t kMaxEmptinessStates = 100'000;  // that one IsNothing visits
+  // Of one search for a text: the operands whose derivatives are needed.
+  static constexpr size_t kMaxEmptinessSteps = 4'000'000;
 
   RegexStore();
   RegexStore(const RegexStore&) = delete;
@@ -75,9 +76,11 @@ class RegexStore {
   RegexId Star(RegexId operand) { return Repeat(operand, 0, kUnbounded); }
 
   bool MatchesEmpty(RegexId id) const { return nodes_[id].nullable; }
-  // Returns true if the expression matches no text at all. Throws EmptinessLimitError.
+  // Returns true if the expression matches no text at all. The result, or the failure, depends on the expression only,
+  // not on what was found out before. Throws EmptinessLimitError.
   bool IsNothing(RegexId id);
-  // Returns true if the expression matches a text of at least one byte. REQUIRES: not IsNothing(id).
+  // Returns true if the expression matches a text of at least one byte. REQUIRES: not IsNothing(id). Throws
+  // EmptinessLimitError.
   bool CanContinue(RegexId id);
   RegexId Derivative(RegexId id, uint8_t byte);
   // For tests and for short texts; equal to the derivatives by all bytes in turn.
@@ -127,6 +130,15 @@ class RegexStore {
   RegexId AutomatonState(uint32_t index, int32_t state);
   RegexId ComputeDerivative(const Node& node, RegexId id, uint8_t byte);
   void RefineClasses(const ByteSet& set);
+  // The functions below are in emptiness.cc.
+  enum class Emptiness : int8_t { kUnknown, kNothing, kSomething, kLimit };
+  class TextSearch;
+  Emptiness FindEmptiness(RegexId id);
+  Emptiness SearchText(RegexId id, bool may_relax);
+  bool HasNoTextWithoutCounts(RegexId id);
+  // Replaces counted repetitions outside kNot by unlimited ones, so that there are more texts and far fewer
+  // derivatives.
+  RegexId WithoutCounts(RegexId id, std::unordered_map<RegexId, RegexId>& done);
   // Replaces operands of kind `kind` by theirs, sorts, and removes duplicates. Merges sets of bytes into one.
   void Flatten(Kind kind, std::vector<RegexId>& operands);
 
@@ -136,7 +148,7 @@ class RegexStore {
   std::vector<std::shared_ptr<const ByteAutomaton>> automata_;
   std::unordered_set<RegexId, Hash, Equal> ids_;
   std::unordered_map<uint64_t, RegexId> derivatives_;  // by id and byte, of expressions with many parts
-  std::vector<int8_t> nothing_;                        // by id: 0 unknown, 1 matches nothing, 2 matches something
+  std::vector<Emptiness> emptiness_;                   // by id
   std::array<uint8_t, 256> classes_{};
   size_t num_classes_ = 1;
 };
