@@ -168,6 +168,27 @@ TEST(RegexStoreTest, AnAlternativeThatIsHardToSearchDoesNotHideAnotherOne) {
   EXPECT_TRUE(store.IsNothing(store.Concat(hard, store.And({store.Literal("b"), store.Literal("c")}))));
 }
 
+TEST(RegexStoreTest, BoundedRepetitionsOutsideComplementsKeepTheirLeastCounts) {
+  RegexStore store;
+  const RegexId a = store.Literal("a"), b = store.Literal("b");
+  EXPECT_EQ(store.WithBoundedRepetitions(store.Concat(store.Star(a), b), 3), store.Concat(store.Repeat(a, 0, 3), b));
+  EXPECT_EQ(store.WithBoundedRepetitions(store.Repeat(a, 5, RegexStore::kUnbounded), 3), store.Repeat(a, 5, 5));
+  EXPECT_EQ(store.WithBoundedRepetitions(store.Repeat(a, 0, 9), 3), store.Repeat(a, 0, 9));
+  EXPECT_EQ(store.WithBoundedRepetitions(store.Not(store.Star(a)), 3), store.Not(store.Star(a)));
+}
+
+TEST(RegexStoreTest, OnlyTheEndOfASequenceBecomesEverything) {
+  RegexStore store;
+  const RegexId any = store.Star(store.Bytes(ByteSet::Range('a', 'c')));
+  const RegexId a = store.Literal("a");
+  const RegexId contains = store.Concat(std::vector<RegexId>{any, a, any});
+  const RegexId loose = store.Concat(std::vector<RegexId>{any, a, RegexStore::kEverything});
+  EXPECT_EQ(store.WithEverythingAtEnd(contains, any), loose);
+  EXPECT_EQ(store.WithEverythingAtEnd(store.Not(contains), any), store.Not(loose));
+  EXPECT_EQ(store.WithEverythingAtEnd(store.Concat(any, a), any), store.Concat(any, a));
+  EXPECT_EQ(store.WithEverythingAtEnd(any, any), RegexStore::kEverything);
+}
+
 TEST(RegexStoreTest, EqualExpressionsHaveEqualIds) {
   RegexStore store;
   const RegexId a = store.Literal("a"), b = store.Literal("b");

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "engine/structured_output/regex/regex_store.h"
 
@@ -95,32 +97,9 @@ class RegexStore::TextSearch {
   std::array<uint8_t, 256> bytes_{};
 };
 
-RegexId RegexStore::WithoutCounts(RegexId id, std::unordered_map<RegexId, RegexId>& done) {
-  if (const auto it = done.find(id); it != done.end()) return it->second;
-  const Node node = nodes_[id];
-  RegexId result = id;
-  if (node.kind == Kind::kConcat) {
-    std::vector<RegexId> parts;
-    RegexId rest = id;
-    for (; nodes_[rest].kind == Kind::kConcat; rest = nodes_[rest].b) {
-      parts.push_back(WithoutCounts(nodes_[rest].a, done));
-    }
-    parts.push_back(WithoutCounts(rest, done));
-    result = Concat(parts);
-  } else if (node.kind == Kind::kOr || node.kind == Kind::kAnd) {
-    std::vector<RegexId> operands;
-    for (uint32_t i = 0; i < node.b; ++i) operands.push_back(WithoutCounts(operands_[node.a + i], done));
-    result = node.kind == Kind::kOr ? Or(std::move(operands)) : And(std::move(operands));
-  } else if (node.kind == Kind::kRepeat) {
-    result = Repeat(WithoutCounts(node.a, done), std::min(node.b, 1u), node.max == 1 ? 1 : kUnbounded);
-  }
-  done.emplace(id, result);
-  return result;
-}
-
 bool RegexStore::HasNoTextWithoutCounts(RegexId id) {
-  std::unordered_map<RegexId, RegexId> done;
-  const RegexId relaxed = WithoutCounts(id, done);
+  // More texts and far fewer derivatives.
+  const RegexId relaxed = WithoutCounts(id);
   if (relaxed == id || nodes_[relaxed].kind != Kind::kAnd) return relaxed == kNothing;
   return SearchText(relaxed, /*may_relax=*/false) == Emptiness::kNothing;
 }
@@ -145,6 +124,38 @@ RegexStore::Emptiness RegexStore::SearchText(RegexId id, bool may_relax) {
     return result;
   }
   return Emptiness::kLimit;
+}
+
+RegexId RegexStore::NearerText(RegexId id) {
+  // A code point may need a few bytes until fewer bytes are left.
+  constexpr size_t kMaxVisits = 8;
+  std::array<RegexId, kMaxVisits> visits{id};
+  size_t num_visits = 1;
+  RegexId best = id;
+  for (size_t i = 0; i < num_visits && best == id; ++i) {
+    std::array<bool, 256> seen{};
+    for (size_t byte = 256; byte-- > 0;) {
+      if (std::exchange(seen[classes_[byte]], true)) continue;
+      const RegexId next = Derivative(visits[i], static_cast<uint8_t>(byte));
+      if (next == kNothing) continue;
+      if (nodes_[next].nullable || !nodes_[next].may_be_nothing) return kEmpty;
+      if (nodes_[next].min_bytes < nodes_[best].min_bytes) best = next;
+      const auto end = visits.begin() + static_cast<std::ptrdiff_t>(num_visits);
+      if (num_visits < kMaxVisits && std::find(visits.begin(), end, next) == end) visits[num_visits++] = next;
+    }
+  }
+  return best == id ? kNothing : best;
+}
+
+bool RegexStore::IsTextAhead(RegexId id) {
+  constexpr uint32_t kMaxBytes = 16'384;
+  if (nodes_[id].min_bytes > kMaxBytes) return false;
+  std::vector<RegexId> path;
+  RegexId next = id;
+  for (; next != kEmpty && next != kNothing && text_ahead_[next] == 0; next = NearerText(next)) path.push_back(next);
+  const bool is_text_ahead = next == kEmpty || (next != kNothing && text_ahead_[next] == 2);
+  for (const RegexId on_path : path) text_ahead_[on_path] = is_text_ahead ? 2 : 1;
+  return is_text_ahead;
 }
 
 RegexStore::Emptiness RegexStore::FindEmptiness(RegexId id) {
@@ -180,7 +191,7 @@ RegexStore::Emptiness RegexStore::FindEmptiness(RegexId id) {
       combine(node.a, Emptiness::kNothing);
       break;
     default:
-      result = SearchText(id, /*may_relax=*/true);
+      result = IsTextAhead(id) ? Emptiness::kSomething : SearchText(id, /*may_relax=*/true);
       break;
   }
   emptiness_[id] = result;

@@ -9,6 +9,8 @@ namespace {
   throw GrammarLimitError("the grammar needs too many " + std::string(what) + " (limit " + std::to_string(limit) + ")");
 }
 
+uint32_t Saturated(uint64_t value) { return static_cast<uint32_t>(std::min<uint64_t>(UINT32_MAX, value)); }
+
 uint64_t Mix(uint64_t hash, uint64_t value) {
   hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
   return hash ^ hash >> 29;
@@ -17,7 +19,7 @@ uint64_t Mix(uint64_t hash, uint64_t value) {
 }  // namespace
 
 RegexStore::RegexStore() : ids_(64, Hash{this}, Equal{this}) {
-  Intern({.kind = Kind::kNothing});
+  Intern({.kind = Kind::kNothing, .min_bytes = UINT32_MAX});
   Intern({.kind = Kind::kEmpty, .nullable = true});
   Intern({.kind = Kind::kNot, .nullable = true, .a = kNothing});
 }
@@ -51,13 +53,16 @@ RegexId RegexStore::Intern(Node node) {
   nodes_.push_back(node);
   try {
     emptiness_.push_back(Emptiness::kUnknown);
+    text_ahead_.push_back(0);
     const auto [it, inserted] = ids_.insert(id);
     if (inserted) return id;
     nodes_.pop_back();
     emptiness_.pop_back();
+    text_ahead_.pop_back();
     return *it;
   } catch (...) {
     emptiness_.resize(id);
+    text_ahead_.resize(id);
     nodes_.pop_back();
     throw;
   }
@@ -65,6 +70,9 @@ RegexId RegexStore::Intern(Node node) {
 
 RegexId RegexStore::InternList(Kind kind, const std::vector<RegexId>& operands) {
   if (operands.size() > kMaxOperands) ThrowLimit("alternatives of a regular expression", kMaxOperands);
+  if (operands_.size() + operands.size() > kMaxAllOperands) {
+    ThrowLimit("alternatives of all regular expressions", kMaxAllOperands);
+  }
   Node node{.kind = kind, .nullable = kind == Kind::kAnd, .may_be_nothing = kind == Kind::kAnd};
   node.a = static_cast<uint32_t>(operands_.size());
   node.b = static_cast<uint32_t>(operands.size());
@@ -73,6 +81,10 @@ RegexId RegexStore::InternList(Kind kind, const std::vector<RegexId>& operands) 
     node.nullable = kind == Kind::kAnd ? node.nullable && part.nullable : node.nullable || part.nullable;
     node.may_be_nothing = node.may_be_nothing || part.may_be_nothing;
     node.depth = std::max(node.depth, static_cast<uint16_t>(part.depth + 1));
+    const bool is_first = operand == operands.front();
+    node.min_bytes = is_first             ? part.min_bytes
+                     : kind == Kind::kAnd ? std::max(node.min_bytes, part.min_bytes)
+                                          : std::min(node.min_bytes, part.min_bytes);
   }
   operands_.insert(operands_.end(), operands.begin(), operands.end());
   const size_t size = nodes_.size();
@@ -97,7 +109,7 @@ RegexId RegexStore::Bytes(const ByteSet& set) {
   if (set.empty()) return kNothing;
   sets_.push_back(set);
   const size_t size = nodes_.size();
-  const RegexId id = Intern({.kind = Kind::kBytes, .a = static_cast<uint32_t>(sets_.size() - 1)});
+  const RegexId id = Intern({.kind = Kind::kBytes, .min_bytes = 1, .a = static_cast<uint32_t>(sets_.size() - 1)});
   if (nodes_.size() == size) {
     sets_.pop_back();
   } else {
@@ -148,6 +160,7 @@ RegexId RegexStore::AutomatonState(uint32_t index, int32_t state) {
   if (state < 0) return kNothing;
   return Intern({.kind = Kind::kAutomaton,
                  .nullable = automata_[index]->IsFinal(state),
+                 .min_bytes = automata_[index]->IsFinal(state) ? 0u : 1u,
                  .a = index,
                  .b = static_cast<uint32_t>(state)});
 }
@@ -199,6 +212,7 @@ RegexId RegexStore::ConcatPair(RegexId first, RegexId second) {
             .nullable = x.nullable && y.nullable,
             .may_be_nothing = x.may_be_nothing || y.may_be_nothing,
             .depth = static_cast<uint16_t>(x.depth + 1),
+            .min_bytes = Saturated(uint64_t{x.min_bytes} + y.min_bytes),
             .a = first,
             .b = second};
   // Derivative follows a chain of concatenations in a loop.
@@ -282,6 +296,7 @@ RegexId RegexStore::Not(RegexId operand) {
                  .nullable = !node.nullable,
                  .may_be_nothing = true,
                  .depth = static_cast<uint16_t>(node.depth + 1),
+                 .min_bytes = node.nullable ? 1u : 0u,
                  .a = operand});
 }
 
@@ -305,6 +320,7 @@ RegexId RegexStore::Repeat(RegexId operand, uint32_t min, uint32_t max) {
                  .nullable = min == 0,
                  .may_be_nothing = min > 0 && node.may_be_nothing,
                  .depth = static_cast<uint16_t>(node.depth + 1),
+                 .min_bytes = Saturated(uint64_t{node.min_bytes} * min),
                  .a = operand,
                  .b = min,
                  .max = max});
@@ -388,6 +404,7 @@ void RegexStore::Truncate(size_t size) {
   sets_.resize(num_sets);
   nodes_.resize(size);
   emptiness_.resize(size);
+  text_ahead_.resize(size);
 }
 
 }  // namespace vllm
