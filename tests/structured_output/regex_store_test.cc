@@ -150,6 +150,22 @@ TEST(RegexStoreTest, TheLimitOfASearchDoesNotDependOnEarlierResults) {
   EXPECT_EQ(MessageOf<EmptinessLimitError>([&] { store.IsNothing(rests[0]); }), error);
 }
 
+TEST(RegexStoreTest, TheStepsToBuildAGrammarAreLimited) {
+  const auto count = [](RegexStore& store) {
+    store.LimitSteps(100);
+    RegexId rest = store.Repeat(store.Literal("ab"), 1000, 1000);
+    for (int i = 0; i < 101; ++i) rest = store.Derivative(store.Derivative(rest, 'a'), 'b');
+    return store.MatchesEmpty(rest);
+  };
+  RegexStore store;
+  EXPECT_EQ(MessageOf<GrammarLimitError>([&] { count(store); }),
+            "the grammar needs too many steps to be built (limit 40000000)");
+  store.FinishBuilding();
+  RegexId rest = store.Repeat(store.Literal("cd"), 1000, 1000);
+  for (int i = 0; i < 1000; ++i) rest = store.Derivative(store.Derivative(rest, 'c'), 'd');
+  EXPECT_TRUE(store.MatchesEmpty(rest));
+}
+
 TEST(RegexStoreTest, CountsDoNotHideThatAnIntersectionHasNoText) {
   RegexStore store;
   // Their product has millions of states.

@@ -12,14 +12,11 @@
 #include "engine/structured_output/regex/regex_store.h"
 
 namespace vllm {
-namespace {
 
-[[noreturn]] void ThrowEmptinessLimit() {
+void RegexStore::ThrowEmptinessLimit() const {
   throw EmptinessLimitError("the grammar needs too many steps to find out if it has a text (limit " +
-                            std::to_string(RegexStore::kMaxEmptinessSteps) + ")");
+                            std::to_string(max_emptiness_steps_) + ")");
 }
-
-}  // namespace
 
 // One search, depth first or breadth first.
 class RegexStore::TextSearch {
@@ -43,7 +40,7 @@ class RegexStore::TextSearch {
       pending_.pop_back();
       Count(index);
     }
-    if (num_steps_ > kMaxEmptinessSteps) return Emptiness::kLimit;
+    if (num_steps_ > store_.max_emptiness_steps_) return Emptiness::kLimit;
     const RegexId current = visits_[index].id;
     for (size_t c = store_.num_classes_; c-- > 0;) {
       const RegexId next = store_.Derivative(current, bytes_[c]);

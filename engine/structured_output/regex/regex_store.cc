@@ -350,6 +350,9 @@ RegexId RegexStore::Derivative(RegexId id, uint8_t byte) {
 }
 
 RegexId RegexStore::ComputeDerivative(const Node& node, RegexId id, uint8_t byte) {
+  const uint64_t num_steps = node.kind == Kind::kOr || node.kind == Kind::kAnd ? node.b : 1;
+  if (num_steps > building_steps_left_) ThrowLimit("steps to be built", kMaxBuildingSteps);
+  if (building_steps_left_ != UINT64_MAX) building_steps_left_ -= num_steps;
   switch (node.kind) {
     case Kind::kConcat: {
       std::vector<RegexId> alternatives;

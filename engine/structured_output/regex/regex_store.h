@@ -57,6 +57,10 @@ class RegexStore {
   static constexpr uint32_t kMaxRepeat = uint32_t{1} << 24;
   // Of one search for a text: the operands whose derivatives are needed.
   static constexpr size_t kMaxEmptinessSteps = 4'000'000;
+  // The same while texts are matched, which must not wait long.
+  static constexpr size_t kMaxMatchingEmptinessSteps = 500'000;
+  // The operands whose derivatives are needed until FinishBuilding.
+  static constexpr uint64_t kMaxBuildingSteps = 40'000'000;
 
   RegexStore();
   RegexStore(const RegexStore&) = delete;
@@ -88,6 +92,14 @@ class RegexStore {
   RegexId WithEverythingAtEnd(RegexId id, RegexId tail);
 
   bool MatchesEmpty(RegexId id) const { return nodes_[id].nullable; }
+  // Changes the limits of steps. Called when the expressions of a grammar are complete and texts are matched.
+  void FinishBuilding() {
+    building_steps_left_ = UINT64_MAX;
+    max_emptiness_steps_ = kMaxMatchingEmptinessSteps;
+  }
+  // For tests.
+  void LimitSteps(uint64_t num_steps) { building_steps_left_ = num_steps; }
+
   // Returns true if the expression matches no text at all. The result, or the failure, depends on the expression only,
   // not on what was found out before. Throws EmptinessLimitError.
   bool IsNothing(RegexId id);
@@ -151,6 +163,7 @@ class RegexStore {
   bool IsTextAhead(RegexId id);
   RegexId NearerText(RegexId id);
   Emptiness SearchText(RegexId id, bool may_relax);
+  [[noreturn]] void ThrowEmptinessLimit() const;
   bool HasNoTextWithoutCounts(RegexId id);
   // Replaces counted repetitions outside complements by unlimited ones.
   RegexId WithoutCounts(RegexId id);
@@ -170,6 +183,8 @@ class RegexStore {
   std::vector<int8_t> text_ahead_;                     // by id: 0 unknown, 1 no, 2 yes
   std::array<uint8_t, 256> classes_{};
   size_t num_classes_ = 1;
+  uint64_t building_steps_left_ = kMaxBuildingSteps;
+  size_t max_emptiness_steps_ = kMaxEmptinessSteps;
 };
 
 }  // namespace vllm
