@@ -221,6 +221,8 @@ TEST(JsonSchemaCompilerTest, OlderDraftsHaveTheirOwnKeywords) {
   EXPECT_TRUE(grammar("06", R"("type":"integer")").Accepts("2.0"));
   EXPECT_FALSE(grammar("04", R"("type":"integer")").Accepts("2.0"));
   EXPECT_FALSE(grammar("04", R"("type":"integer","minimum":1)").Accepts("2.0"));
+  EXPECT_TRUE(grammar("04", R"("type":"number","maximum":100)").Accepts("2.0"));
+  EXPECT_TRUE(grammar("04", R"("type":"number","multipleOf":1)").Accepts("2.0"));
 }
 
 TEST(JsonSchemaCompilerTest, KeywordsThatTheDraftIgnoresAreWarnings) {

@@ -331,10 +331,11 @@ RegexId AllSpellings(RegexStore& store, RegexId numbers, bool integers_have_no_f
   }
   const RegexId bounded = Bounded(store, numbers);
   const RegexId fractions = store.And({bounded, store.Not(integers)});
-  const RegexId fraction_of_integers = integers_have_no_fraction ? RegexStore::kNothing : point_and_zeros;
-  if (store.IsNothing(fractions)) return store.Concat(bounded, store.Optional(fraction_of_integers));
+  if (store.IsNothing(fractions)) {
+    return integers_have_no_fraction ? bounded : store.Concat(bounded, store.Optional(point_and_zeros));
+  }
   return store.Or({bounded, store.Concat(fractions, zeros),
-                   store.Concat(store.And({bounded, integers}), fraction_of_integers),
+                   store.Concat(store.And({bounded, integers}), point_and_zeros),
                    Bounded(store, SmallNumbers(store, numbers))});
 }
 

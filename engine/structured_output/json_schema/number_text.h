@@ -39,8 +39,7 @@ std::optional<RegexId> MultiplesOf(RegexStore& store, const Decimal& divisor);
 // Adds other texts of the same numbers: a fraction of zeros, zeros at the end of fractions, and exponents where they
 // can be had exactly: any exponent if only the sign is restricted, of integers one that is not negative, else negative
 // ones after one digit and a fraction. The whole part and the fraction of a number that no keyword limits have at most
-// kMaxFreeDigits digits each. Integers have no fraction or exponent if `integers_have_no_fraction`, unless all numbers
-// or all that are not negative are allowed.
+// kMaxFreeDigits digits each. Sets of integers have neither fractions nor exponents if `integers_have_no_fraction`.
 inline constexpr uint32_t kMaxFreeDigits = 32;
 RegexId AllSpellings(RegexStore& store, RegexId numbers, bool integers_have_no_fraction = false);
 

@@ -222,6 +222,11 @@ void SchemaAlgebra::Unite(ValueSet& set, const ValueSet& other) {
   set.has_false = set.has_false || other.has_false;
   set.has_true = set.has_true || other.has_true;
   set.is_list = set.is_list || other.is_list;
+  if (set.numbers == RegexStore::kNothing) {
+    set.has_integer_type = other.has_integer_type;
+  } else if (other.numbers != RegexStore::kNothing) {
+    set.has_integer_type = set.has_integer_type && other.has_integer_type;
+  }
   if (set.strings == RegexStore::kNothing) {
     set.listed_strings = other.listed_strings;
   } else if (other.strings != RegexStore::kNothing && set.listed_strings != other.listed_strings) {
@@ -248,6 +253,7 @@ ValueSet SchemaAlgebra::Intersect(const ValueSet& a, const ValueSet& b) {
   set.has_false = a.has_false && b.has_false;
   set.has_true = a.has_true && b.has_true;
   set.is_list = a.is_list || b.is_list;
+  set.has_integer_type = a.has_integer_type || b.has_integer_type;
   set.listed_strings = a.listed_strings != nullptr ? a.listed_strings : b.listed_strings;
   // All sets of numbers and strings are parts of the sets of all.
   set.numbers = a.numbers == any_number_   ? b.numbers

@@ -122,9 +122,10 @@ class SchemaCompiler {
     if (set.has_false) texts.push_back(Text("false"));
     if (set.has_true) texts.push_back(Text("true"));
     if (!store_.IsNothing(set.numbers)) {
-      texts.push_back(set.is_list && set.numbers != AnyNumber(store_)
-                          ? set.numbers
-                          : AllSpellings(store_, set.numbers, algebra_.integers_have_no_fraction()));
+      texts.push_back(
+          set.is_list && set.numbers != AnyNumber(store_)
+              ? set.numbers
+              : AllSpellings(store_, set.numbers, set.has_integer_type && algebra_.integers_have_no_fraction()));
       if (set.is_list && !once) texts.push_back(ListedWithFraction(set));
     }
     if (!store_.IsNothing(set.strings)) texts.push_back(Strings(set));

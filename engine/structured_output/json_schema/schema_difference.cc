@@ -13,6 +13,7 @@ ValueSet SchemaAlgebra::Difference(const ValueSet& a, const ValueSet& b) {
   set.has_false = a.has_false && !b.has_false;
   set.has_true = a.has_true && !b.has_true;
   set.is_list = a.is_list;
+  set.has_integer_type = a.has_integer_type;
   set.listed_strings = a.listed_strings;
   set.numbers = b.numbers == any_number_ ? RegexStore::kNothing : store_.And({a.numbers, store_.Not(b.numbers)});
   set.strings = SubtractStrings(a.strings, b.strings);

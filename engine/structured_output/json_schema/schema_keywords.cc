@@ -119,6 +119,7 @@ void SchemaAlgebra::ApplyTypes(const SchemaJson& schema, const std::string& poin
   } else {
     add(*types, where);
   }
+  allowed.has_integer_type = allowed.numbers == any_integer_;
   set = Intersect(set, allowed);
 }
 

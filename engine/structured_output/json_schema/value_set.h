@@ -57,6 +57,7 @@ struct ValueSet {
   RegexId strings = RegexStore::kNothing;  // the texts inside the quotation marks
   std::vector<ObjectSet> objects;          // a union
   bool is_list = false;                    // of the values of enum or const, which are written in one way
+  bool has_integer_type = false;           // all numbers are of the type integer, in which draft 4 has no fractions
   // If not null, all strings are among these.
   std::shared_ptr<const std::vector<std::string>> listed_strings;
   std::vector<ArraySet> arrays;  // a union
