@@ -35,7 +35,7 @@ def object_schema(properties):
 def long_keys_schema():
     keys = [
         "the full name of the person who is described", "whether this person has ever lived in another country",
-        "the number of languages that the person speaks", "whether the person owns a house or an apartment",
+        "the number of languages that the person speaks", "whether the person owns a car or a bicycle",
         "the year in which the person was born", "whether the person would like to receive messages"
     ]
     types = [{"type": "string", "maxLength": 10}, {"type": "boolean"}, {"type": "integer", "minimum": 0, "maximum": 9},

@@ -230,7 +230,7 @@ TEST(GrammarAutomatonTest, AMaskForWhichATextIsHardToFindIsAnError) {
   EXPECT_TRUE(Accepts(automaton, "a"));
   Position position;
   EXPECT_EQ(MessageOf<EmptinessLimitError>([&] { automaton.AllowedTokens(position); }),
-            "the grammar needs too many states to find out if it has a text (limit 100000)");
+            "the grammar needs too many steps to find out if it has a text (limit 500000)");
   EXPECT_EQ(position.text, "");
 }
 

@@ -79,8 +79,95 @@ TEST(JsonSchemaCompilerTest, NumbersAreThoseOfJson) {
     EXPECT_FALSE(number.Accepts(text)) << text;
   }
   GrammarText integer(R"({"type":"integer"})");
-  EXPECT_TRUE(integer.Accepts("-12"));
-  EXPECT_FALSE(integer.Accepts("1.0"));
+  for (const char* text : {"-12", "0", "1.0", "-12.000", "1e5", "2E+3"}) EXPECT_TRUE(integer.Accepts(text)) << text;
+  for (const char* text : {"1.5", "1.", "1e-5", "1.0e5", "01"}) EXPECT_FALSE(integer.Accepts(text)) << text;
+}
+
+TEST(JsonSchemaCompilerTest, NumbersWithBoundsMayHaveAnExponent) {
+  GrammarText positive(R"({"type":"number","minimum":0})");
+  for (const char* text : {"1e-06", "2.5E+300", "0e1"}) EXPECT_TRUE(positive.Accepts(text)) << text;
+  EXPECT_FALSE(positive.Accepts("-1e-06"));
+  GrammarText small(R"({"type":"number","exclusiveMinimum":-0.001,"maximum":0.0025})");
+  for (const char* text : {"2.5e-3", "2.4999E-03", "9e-99", "-9.99e-04", "1e-4"}) {
+    EXPECT_TRUE(small.Accepts(text)) << text;
+  }
+  for (const char* text : {"2.5e-2", "2.51e-3", "3e-03", "-1e-3", "1e-100", "0e-1", "10e-5", "1e1"}) {
+    EXPECT_FALSE(small.Accepts(text)) << text;
+  }
+  GrammarText cents(R"({"type":"number","multipleOf":0.01})");
+  EXPECT_TRUE(cents.Accepts("2e-02"));
+  EXPECT_TRUE(cents.Accepts("2.5e-1"));
+  EXPECT_FALSE(cents.Accepts("2.5e-02"));
+  GrammarText whole(R"({"type":"integer","minimum":3})");
+  EXPECT_TRUE(whole.Accepts("3.0"));
+  EXPECT_FALSE(whole.Accepts("2.0"));
+}
+
+// A model that may always write another digit might never end.
+TEST(JsonSchemaCompilerTest, NumbersHaveLimitedDigits) {
+  const std::string digits(32, '9');
+  GrammarText number(R"({"type":"number"})");
+  EXPECT_TRUE(number.Accepts(digits + "." + digits + "e-999"));
+  EXPECT_FALSE(number.Accepts(digits + "9"));
+  EXPECT_FALSE(number.Accepts("0." + digits + "9"));
+  EXPECT_FALSE(number.Accepts("1e1000"));
+  GrammarText integer(R"({"type":"integer"})");
+  EXPECT_TRUE(integer.Accepts("-" + digits));
+  EXPECT_FALSE(integer.Accepts(digits + "9"));
+  EXPECT_TRUE(integer.Accepts("1." + std::string(20, '0')));
+  EXPECT_FALSE(integer.Accepts("1." + std::string(21, '0')));
+  GrammarText above(R"({"type":"number","minimum":5})");
+  EXPECT_TRUE(above.Accepts(digits));
+  EXPECT_FALSE(above.Accepts(digits + "9"));
+  GrammarText huge(R"({"type":"integer","minimum":1e40})");
+  EXPECT_TRUE(huge.Accepts("1" + std::string(40, '0')));
+  EXPECT_FALSE(huge.Accepts("1" + std::string(64, '0')));
+  GrammarText listed(R"({"enum":[1e35]})");
+  EXPECT_TRUE(listed.Accepts("1" + std::string(35, '0')));
+}
+
+TEST(JsonSchemaCompilerTest, ListedStringsHaveOneSpelling) {
+  GrammarText grammar(R"({"enum":["a","b\n","é"],"not":{"const":"a"}})");
+  EXPECT_TRUE(grammar.Accepts(R"("b\n")"));
+  EXPECT_TRUE(grammar.Accepts(R"("é")"));
+  EXPECT_FALSE(grammar.Accepts(R"("a")"));
+  EXPECT_FALSE(grammar.Accepts(R"("b\u000a")"));
+  // A set that is not only a list.
+  GrammarText mixed(R"({"anyOf":[{"enum":["a"]},{"type":"string","pattern":"^x*$"}]})");
+  EXPECT_TRUE(mixed.Accepts(R"("xx")"));
+  EXPECT_TRUE(mixed.Accepts(R"("a")"));
+  EXPECT_FALSE(mixed.Accepts(R"("b")"));
+}
+
+TEST(JsonSchemaCompilerTest, LengthsAreIntersectedAndExcludedByTheirBounds) {
+  GrammarText grammar(
+      R"({"type":"string","minLength":1,"allOf":[{"maxLength":9},{"not":{"minLength":3,"maxLength":4}}]})");
+  for (const char* text : {R"("a")", R"("\u0061b")", R"("abcde")", R"("abcdefghi")"}) {
+    EXPECT_TRUE(grammar.Accepts(text)) << text;
+  }
+  for (const char* text : {R"("")", R"("abc")", R"("日本\n語")", R"("abcdefghij")"}) {
+    EXPECT_FALSE(grammar.Accepts(text)) << text;
+  }
+}
+
+TEST(JsonSchemaCompilerTest, AForbiddenPatternMayOccurNowhere) {
+  GrammarText grammar(R"({"type":"string","pattern":"ab","not":{"anyOf":[{"pattern":"x"},{"pattern":"^.{9}"}]}})");
+  EXPECT_TRUE(grammar.Accepts(R"("ab")"));
+  EXPECT_TRUE(grammar.Accepts(R"("--\u0061b---")"));
+  for (const char* text : {R"("abx")", R"("ab\u0078")", R"("-ab------")", R"("a")"}) {
+    EXPECT_FALSE(grammar.Accepts(text)) << text;
+  }
+}
+
+TEST(JsonSchemaCompilerTest, ALeapSecondIsTheLastOfADayInUtc) {
+  GrammarText time(R"({"type":"string","format":"time"})");
+  for (const char* text : {R"("23:59:60Z")", R"("23:59:60.5+00:00")", R"("00:29:60+00:30")", R"("15:59:60-08:00")",
+                           R"("07:59:60+08:00")"}) {
+    EXPECT_TRUE(time.Accepts(text)) << text;
+  }
+  for (const char* text : {R"("22:59:60Z")", R"("23:59:60+01:00")", R"("23:59:61Z")", R"("24:00:60+00:01")"}) {
+    EXPECT_FALSE(time.Accepts(text)) << text;
+  }
 }
 
 TEST(JsonSchemaCompilerTest, LengthsCountCodePoints) {
@@ -107,12 +194,44 @@ TEST(JsonSchemaCompilerTest, MembersHaveTheOrderOfTheSchema) {
   EXPECT_FALSE(grammar.Accepts(R"({"a":1,"b":2,"z":3})"));
 }
 
-TEST(JsonSchemaCompilerTest, AWholeNumberInAnEnumHasNoFraction) {
-  GrammarText grammar(R"({"enum":[1.0,2.5,-0.0]})");
+TEST(JsonSchemaCompilerTest, AListedNumberMayHaveTheFractionThatTheSchemaWrites) {
+  GrammarText grammar(R"({"enum":[1.0,2.5,-0.0,3]})");
   EXPECT_TRUE(grammar.Accepts("1"));
   EXPECT_TRUE(grammar.Accepts("2.5"));
   EXPECT_TRUE(grammar.Accepts("0"));
-  EXPECT_FALSE(grammar.Accepts("1.0"));
+  EXPECT_TRUE(grammar.Accepts("1.0"));
+  EXPECT_TRUE(grammar.Accepts("3"));
+  EXPECT_FALSE(grammar.Accepts("3.0"));
+  EXPECT_FALSE(grammar.Accepts("2.50"));
+  EXPECT_FALSE(grammar.Accepts("1.5"));
+  EXPECT_FALSE(grammar.Accepts("2"));
+}
+
+TEST(JsonSchemaCompilerTest, OlderDraftsHaveTheirOwnKeywords) {
+  const auto grammar = [](const std::string& draft, const std::string& keywords) {
+    return GrammarText(R"({"$schema":"http://json-schema.org/draft-)" + draft + R"(/schema#",)" + keywords + "}");
+  };
+  const std::string reference =
+      R"("definitions":{"a":{"type":"integer"}},"properties":{"b":{"$ref":"#/definitions/a","maximum":3}})";
+  EXPECT_TRUE(grammar("07", reference).Accepts(R"({"b":5})"));
+  EXPECT_FALSE(grammar("07", reference).Accepts(R"({"b":"x"})"));
+  EXPECT_FALSE(GrammarText("{" + reference + "}").Accepts(R"({"b":5})"));
+  EXPECT_TRUE(grammar("04", R"("type":"string","const":"a")").Accepts(R"("b")"));
+  EXPECT_FALSE(grammar("06", R"("type":"string","const":"a")").Accepts(R"("b")"));
+  EXPECT_TRUE(grammar("06", R"("type":"integer")").Accepts("2.0"));
+  EXPECT_FALSE(grammar("04", R"("type":"integer")").Accepts("2.0"));
+  EXPECT_FALSE(grammar("04", R"("type":"integer","minimum":1)").Accepts("2.0"));
+  EXPECT_TRUE(grammar("04", R"("type":"number","maximum":100)").Accepts("2.0"));
+  EXPECT_TRUE(grammar("04", R"("type":"number","multipleOf":1)").Accepts("2.0"));
+}
+
+TEST(JsonSchemaCompilerTest, KeywordsThatTheDraftIgnoresAreWarnings) {
+  std::vector<std::string> warnings;
+  CompileJsonSchema(
+      R"({"$schema":"http://json-schema.org/draft-04/schema#","const":1,"properties":{"a":{"$ref":"#","type":"null"}}})",
+      {}, &warnings);
+  EXPECT_EQ(warnings, (std::vector<std::string>{"JSON schema: const is not a keyword of draft 4",
+                                                "JSON schema: draft 4 ignores type next to $ref"}));
 }
 
 TEST(JsonSchemaCompilerTest, ReferencesMayRecurse) {

@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <random>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "engine/structured_output/regex/code_point_set.h"
+#include "tests/support/temp_directory.h"
 #include "tokenizer/unicode/utf8.h"
 
 namespace vllm {
@@ -115,6 +117,92 @@ TEST(RegexStoreTest, AnIntersectionWithoutTextsIsNothing) {
   const RegexId odd = store.Concat(store.Literal("a"), store.Star(store.Literal("aa")));
   EXPECT_TRUE(store.IsNothing(store.And({a, odd})));
   EXPECT_FALSE(store.IsNothing(store.And({a, store.Not(odd)})));
+}
+
+// 10,000 times "b". Every byte is a class, so a search needs many steps for each state.
+class RowAutomaton : public ByteAutomaton {
+ public:
+  static constexpr int32_t kLength = 10'000;
+  int32_t Next(int32_t state, uint8_t byte) const override { return byte == 'b' && state < kLength ? state + 1 : -1; }
+  bool IsFinal(int32_t state) const override { return state == kLength; }
+  std::vector<ByteSet> ByteClasses() const override {
+    std::vector<ByteSet> classes;
+    for (int byte = 0; byte < 256; ++byte) {
+      classes.push_back(ByteSet::Range(static_cast<uint8_t>(byte), static_cast<uint8_t>(byte)));
+    }
+    return classes;
+  }
+};
+
+TEST(RegexStoreTest, TheLimitOfASearchDoesNotDependOnEarlierResults) {
+  const std::string error = "the grammar needs too many steps to find out if it has a text (limit 4000000)";
+  const auto row = [](RegexStore& store) {
+    const RegexId other = store.Concat(store.Star(store.Literal("b")), store.Literal("c"));
+    return store.And({store.Automaton(std::make_shared<const RowAutomaton>()), store.Not(other)});
+  };
+  RegexStore fresh;
+  EXPECT_EQ(MessageOf<EmptinessLimitError>([&] { fresh.IsNothing(row(fresh)); }), error);
+  // Results from the end backward, each of which could use the one before.
+  RegexStore store;
+  std::vector<RegexId> rests = {row(store)};
+  for (int i = 0; i < RowAutomaton::kLength; ++i) rests.push_back(store.Derivative(rests.back(), 'b'));
+  for (size_t i = rests.size() - 1; i > rests.size() - 4000; i -= 500) EXPECT_FALSE(store.IsNothing(rests[i])) << i;
+  EXPECT_EQ(MessageOf<EmptinessLimitError>([&] { store.IsNothing(rests[0]); }), error);
+}
+
+TEST(RegexStoreTest, TheStepsToBuildAGrammarAreLimited) {
+  const auto count = [](RegexStore& store) {
+    store.LimitSteps(100);
+    RegexId rest = store.Repeat(store.Literal("ab"), 1000, 1000);
+    for (int i = 0; i < 101; ++i) rest = store.Derivative(store.Derivative(rest, 'a'), 'b');
+    return store.MatchesEmpty(rest);
+  };
+  RegexStore store;
+  EXPECT_EQ(MessageOf<GrammarLimitError>([&] { count(store); }),
+            "the grammar needs too many steps to be built (limit 40000000)");
+  store.FinishBuilding();
+  RegexId rest = store.Repeat(store.Literal("cd"), 1000, 1000);
+  for (int i = 0; i < 1000; ++i) rest = store.Derivative(store.Derivative(rest, 'c'), 'd');
+  EXPECT_TRUE(store.MatchesEmpty(rest));
+}
+
+TEST(RegexStoreTest, CountsDoNotHideThatAnIntersectionHasNoText) {
+  RegexStore store;
+  // Their product has millions of states.
+  const RegexId a = store.Literal("a");
+  const RegexId x = store.Concat(store.Repeat(a, 1'000'000, 2'000'000), store.Literal("b"));
+  const RegexId y = store.Concat(store.Repeat(a, 1'000'000, 3'000'000), store.Literal("c"));
+  EXPECT_TRUE(store.IsNothing(store.And({x, y})));
+}
+
+TEST(RegexStoreTest, AnAlternativeThatIsHardToSearchDoesNotHideAnotherOne) {
+  RegexStore store;
+  const RegexId other = store.Concat(store.Star(store.Literal("b")), store.Literal("c"));
+  const RegexId hard = store.And({store.Automaton(std::make_shared<const RowAutomaton>()), store.Not(other)});
+  const RegexId easy = store.And({store.Literal("b"), store.Not(other)});
+  EXPECT_FALSE(store.IsNothing(store.Or({hard, easy})));
+  EXPECT_TRUE(store.IsNothing(store.Concat(hard, store.And({store.Literal("b"), store.Literal("c")}))));
+}
+
+TEST(RegexStoreTest, BoundedRepetitionsOutsideComplementsKeepTheirLeastCounts) {
+  RegexStore store;
+  const RegexId a = store.Literal("a"), b = store.Literal("b");
+  EXPECT_EQ(store.WithBoundedRepetitions(store.Concat(store.Star(a), b), 3), store.Concat(store.Repeat(a, 0, 3), b));
+  EXPECT_EQ(store.WithBoundedRepetitions(store.Repeat(a, 5, RegexStore::kUnbounded), 3), store.Repeat(a, 5, 5));
+  EXPECT_EQ(store.WithBoundedRepetitions(store.Repeat(a, 0, 9), 3), store.Repeat(a, 0, 9));
+  EXPECT_EQ(store.WithBoundedRepetitions(store.Not(store.Star(a)), 3), store.Not(store.Star(a)));
+}
+
+TEST(RegexStoreTest, OnlyTheEndOfASequenceBecomesEverything) {
+  RegexStore store;
+  const RegexId any = store.Star(store.Bytes(ByteSet::Range('a', 'c')));
+  const RegexId a = store.Literal("a");
+  const RegexId contains = store.Concat(std::vector<RegexId>{any, a, any});
+  const RegexId loose = store.Concat(std::vector<RegexId>{any, a, RegexStore::kEverything});
+  EXPECT_EQ(store.WithEverythingAtEnd(contains, any), loose);
+  EXPECT_EQ(store.WithEverythingAtEnd(store.Not(contains), any), store.Not(loose));
+  EXPECT_EQ(store.WithEverythingAtEnd(store.Concat(any, a), any), store.Concat(any, a));
+  EXPECT_EQ(store.WithEverythingAtEnd(any, any), RegexStore::kEverything);
 }
 
 TEST(RegexStoreTest, EqualExpressionsHaveEqualIds) {

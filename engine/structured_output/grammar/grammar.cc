@@ -124,6 +124,7 @@ Grammar GrammarBuilder::Finish(SymbolId start) {
       changed = true;
     }
   }
+  regexes().FinishBuilding();
   grammar_.start_ = start;
   alternatives_.clear();
   terminals_.clear();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <initializer_list>
+#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -12,6 +14,9 @@ namespace {
 
 // The most zeros that are added to a fraction.
 constexpr uint32_t kMaxExtraZeros = 20;
+// The most digits of an exponent, and the largest absolute value of the negative ones of numbers with bounds.
+constexpr uint32_t kMaxExponentDigits = 3;
+constexpr int kMaxSmallExponent = 99;
 
 RegexId Digits(RegexStore& store, int first, int last) {
   if (first > last) return RegexStore::kNothing;
@@ -93,6 +98,68 @@ RegexId NotNegative(RegexStore& store) { return store.Concat(AnyWhole(store), Op
 
 RegexId Negative(RegexStore& store, RegexId magnitudes) {
   return store.Concat(store.Literal("-"), store.And({magnitudes, store.Not(store.Literal("0"))}));
+}
+
+// Limits the digits where the numbers have no limit: a model might write digits for ever. Numbers above a large bound
+// need more digits.
+RegexId Bounded(RegexStore& store, RegexId numbers) {
+  for (uint32_t limit = kMaxFreeDigits; limit <= 2 * kMaxDigits; limit *= 2) {
+    const RegexId bounded = store.WithBoundedRepetitions(numbers, limit - 1);
+    if (!store.IsNothing(bounded)) return bounded;
+  }
+  return numbers;
+}
+
+RegexId Exponent(RegexStore& store, std::initializer_list<const char*> signs, RegexId digits) {
+  std::vector<RegexId> ways;
+  for (const char* sign : signs) ways.push_back(store.Literal(sign));
+  const std::array<RegexId, 3> parts = {store.Or({store.Literal("e"), store.Literal("E")}), store.Or(std::move(ways)),
+                                        digits};
+  return store.Concat(parts);
+}
+
+// By their first digit: the digits with an equal rest, and the rest. Without a digit that no text begins with.
+std::map<RegexId, ByteSet> Rests(RegexStore& store, RegexId texts, char first, char last) {
+  std::map<RegexId, ByteSet> rests;
+  for (char digit = first; digit <= last; ++digit) {
+    const RegexId rest = store.Derivative(texts, static_cast<uint8_t>(digit));
+    if (rest != RegexStore::kNothing) rests[rest].Add(static_cast<uint8_t>(digit));
+  }
+  return rests;
+}
+
+// Spellings with a negative exponent, such as 1.5e-07, of those of the numbers that are nearer to 0 than 0.1: one digit
+// before the point, and no zeros at the end.
+RegexId SmallNumbers(RegexStore& store, RegexId numbers) {
+  std::vector<RegexId> ways;
+  for (const char* sign : {"", "-"}) {
+    RegexId rest = numbers;  // after the sign, the point, and the zeros that the exponent replaces
+    for (const char* c = sign; *c != '\0'; ++c) rest = store.Derivative(rest, static_cast<uint8_t>(*c));
+    rest = store.Derivative(store.Derivative(rest, '0'), '.');
+    std::map<RegexId, std::vector<std::string>> exponents;  // by mantissa
+    for (int exponent = 1; exponent <= kMaxSmallExponent && rest != RegexStore::kNothing; ++exponent) {
+      std::vector<RegexId> mantissas;
+      for (const auto& [after, digits] : Rests(store, rest, '1', '9')) {
+        std::vector<RegexId> fractions;
+        for (const auto& [end, more] : Rests(store, after, '0', '9')) {
+          fractions.push_back(store.Concat(store.Bytes(more), end));
+        }
+        RegexId fraction = store.Concat(store.Literal("."), store.Or(std::move(fractions)));
+        if (store.MatchesEmpty(after)) fraction = store.Optional(fraction);
+        mantissas.push_back(store.Concat(store.Bytes(digits), fraction));
+      }
+      std::vector<std::string>& texts = exponents[store.Or(std::move(mantissas))];
+      texts.push_back(std::to_string(exponent));
+      if (exponent < 10) texts.push_back("0" + std::to_string(exponent));
+      rest = store.Derivative(rest, '0');
+    }
+    for (auto& [mantissa, texts] : exponents) {
+      const std::array<RegexId, 3> parts = {store.Literal(sign), mantissa,
+                                            Exponent(store, {"-"}, store.Literals(std::move(texts)))};
+      ways.push_back(store.Concat(parts));
+    }
+  }
+  return store.Or(std::move(ways));
 }
 
 // Decimal texts, with any zeros at their ends, of the multiples of divisor / 10^num_decimals.
@@ -212,6 +279,7 @@ RegexId AnyInteger(RegexStore& store) {
 }
 
 RegexId NumbersFrom(RegexStore& store, const Decimal& bound, bool exclusive) {
+  if (bound.is_zero() && !exclusive) return NotNegative(store);
   if (!bound.negative) return OneSide(store, bound, /*above=*/true, exclusive);
   Decimal magnitude = bound;
   magnitude.negative = false;
@@ -242,29 +310,33 @@ std::optional<RegexId> MultiplesOf(RegexStore& store, const Decimal& divisor) {
   return store.And({multiples, AnyNumber(store)});
 }
 
-RegexId AllSpellings(RegexStore& store, RegexId numbers) {
-  const RegexId point = store.Literal(".");
-  if (numbers == AnyNumber(store)) {
-    const RegexId digits = AnyDigits(store, 1, RegexStore::kUnbounded);
-    const std::array<RegexId, 3> exponent = {store.Bytes([] {
-                                               ByteSet set;
-                                               set.Add('e');
-                                               set.Add('E');
-                                               return set;
-                                             }()),
-                                             store.Optional(store.Or({store.Literal("+"), store.Literal("-")})),
-                                             digits};
-    const std::array<RegexId, 4> parts = {store.Optional(store.Literal("-")), AnyWhole(store),
-                                          store.Optional(store.Concat(point, digits)),
-                                          store.Optional(store.Concat(exponent))};
-    return store.Concat(parts);
-  }
-  const RegexId integers = AnyInteger(store);
-  const RegexId fractions = store.And({numbers, store.Not(integers)});
-  if (store.IsNothing(fractions)) return numbers;  // type integer, or as good as
+RegexId AllSpellings(RegexStore& store, RegexId numbers, bool integers_have_no_fraction) {
+  const RegexId minus = store.Optional(store.Literal("-"));
+  const RegexId whole = Bounded(store, AnyWhole(store));
+  const RegexId digits = AnyDigits(store, 1, kMaxFreeDigits);
+  const RegexId fraction = store.Optional(store.Concat(store.Literal("."), digits));
+  const auto with_exponent = [&](RegexId mantissa, std::initializer_list<const char*> signs) {
+    return store.Concat(mantissa, store.Optional(Exponent(store, signs, AnyDigits(store, 1, kMaxExponentDigits))));
+  };
+  const auto sequence = [&](std::initializer_list<RegexId> parts) { return store.Concat(std::vector<RegexId>(parts)); };
+  if (numbers == AnyNumber(store)) return with_exponent(sequence({minus, whole, fraction}), {"", "+", "-"});
+  if (numbers == NotNegative(store)) return with_exponent(sequence({whole, fraction}), {"", "+", "-"});
   const RegexId zeros = store.Repeat(store.Literal("0"), 1, kMaxExtraZeros);
-  return store.Or({numbers, store.Concat(fractions, zeros),
-                   store.Concat(store.And({numbers, integers}), store.Concat(point, zeros))});
+  const RegexId point_and_zeros = store.Concat(store.Literal("."), zeros);
+  const RegexId integers = AnyInteger(store);
+  if (numbers == integers) {
+    if (integers_have_no_fraction) return Bounded(store, integers);
+    return store.Or({store.Concat(sequence({minus, whole}), store.Optional(point_and_zeros)),
+                     with_exponent(sequence({minus, whole}), {"", "+"})});
+  }
+  const RegexId bounded = Bounded(store, numbers);
+  const RegexId fractions = store.And({bounded, store.Not(integers)});
+  if (store.IsNothing(fractions)) {
+    return integers_have_no_fraction ? bounded : store.Concat(bounded, store.Optional(point_and_zeros));
+  }
+  return store.Or({bounded, store.Concat(fractions, zeros),
+                   store.Concat(store.And({bounded, integers}), point_and_zeros),
+                   Bounded(store, SmallNumbers(store, numbers))});
 }
 
 }  // namespace vllm

@@ -36,7 +36,11 @@ RegexId NumbersUpTo(RegexStore& store, const Decimal& bound, bool exclusive);
 // The multiples of a positive number. Returns nullopt if its digits are a number above kMaxDivisor.
 inline constexpr uint32_t kMaxDivisor = 10'000'000;
 std::optional<RegexId> MultiplesOf(RegexStore& store, const Decimal& divisor);
-// Adds other texts of the same numbers: all of them if `numbers` is AnyNumber, else zeros at the end of fractions.
-RegexId AllSpellings(RegexStore& store, RegexId numbers);
+// Adds other texts of the same numbers: a fraction of zeros, zeros at the end of fractions, and exponents where they
+// can be had exactly: any exponent if only the sign is restricted, of integers one that is not negative, else negative
+// ones after one digit and a fraction. The whole part and the fraction of a number that no keyword limits have at most
+// kMaxFreeDigits digits each. Sets of integers have neither fractions nor exponents if `integers_have_no_fraction`.
+inline constexpr uint32_t kMaxFreeDigits = 32;
+RegexId AllSpellings(RegexStore& store, RegexId numbers, bool integers_have_no_fraction = false);
 
 }  // namespace vllm

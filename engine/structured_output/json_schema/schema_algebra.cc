@@ -9,9 +9,22 @@
 #include "engine/structured_output/regex/code_point_set.h"
 
 namespace vllm {
+namespace {
+
+// Returns null if one of the lists is null.
+std::shared_ptr<const std::vector<std::string>> UnionOfLists(const std::vector<std::string>* a,
+                                                             const std::vector<std::string>* b) {
+  if (a == nullptr || b == nullptr) return nullptr;
+  std::vector<std::string> both = *a;
+  both.insert(both.end(), b->begin(), b->end());
+  return std::make_shared<const std::vector<std::string>>(std::move(both));
+}
+
+}  // namespace
 
 SchemaAlgebra::SchemaAlgebra(const SchemaDocument& document, RegexStore& store) : document_(document), store_(store) {
-  any_string_ = AnyText(store, TextSpelling::kJsonString);
+  any_character_ = CodePointsAsRegex(store, CodePointSet::All(), TextSpelling::kJsonString);
+  any_string_ = store.Star(any_character_);
   any_number_ = AnyNumber(store);
   any_integer_ = AnyInteger(store);
   Add(Kind::kNone, {});
@@ -209,6 +222,16 @@ void SchemaAlgebra::Unite(ValueSet& set, const ValueSet& other) {
   set.has_false = set.has_false || other.has_false;
   set.has_true = set.has_true || other.has_true;
   set.is_list = set.is_list || other.is_list;
+  if (set.numbers == RegexStore::kNothing) {
+    set.has_integer_type = other.has_integer_type;
+  } else if (other.numbers != RegexStore::kNothing) {
+    set.has_integer_type = set.has_integer_type && other.has_integer_type;
+  }
+  if (set.strings == RegexStore::kNothing) {
+    set.listed_strings = other.listed_strings;
+  } else if (other.strings != RegexStore::kNothing && set.listed_strings != other.listed_strings) {
+    set.listed_strings = UnionOfLists(set.listed_strings.get(), other.listed_strings.get());
+  }
   const bool has_all_numbers = set.numbers == any_number_ || other.numbers == any_number_;
   const bool has_all_strings = set.strings == any_string_ || other.strings == any_string_;
   set.numbers = has_all_numbers ? any_number_ : store_.Or({set.numbers, other.numbers});
@@ -230,13 +253,13 @@ ValueSet SchemaAlgebra::Intersect(const ValueSet& a, const ValueSet& b) {
   set.has_false = a.has_false && b.has_false;
   set.has_true = a.has_true && b.has_true;
   set.is_list = a.is_list || b.is_list;
+  set.has_integer_type = a.has_integer_type || b.has_integer_type;
+  set.listed_strings = a.listed_strings != nullptr ? a.listed_strings : b.listed_strings;
   // All sets of numbers and strings are parts of the sets of all.
   set.numbers = a.numbers == any_number_   ? b.numbers
                 : b.numbers == any_number_ ? a.numbers
                                            : store_.And({a.numbers, b.numbers});
-  set.strings = a.strings == any_string_   ? b.strings
-                : b.strings == any_string_ ? a.strings
-                                           : store_.And({a.strings, b.strings});
+  set.strings = IntersectStrings(a.strings, b.strings);
   for (const ObjectSet& x : a.objects) {
     for (const ObjectSet& y : b.objects) {
       ObjectSet object = Intersect(x, y);

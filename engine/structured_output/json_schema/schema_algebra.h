@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -46,10 +47,16 @@ class SchemaAlgebra {
   ValueSetId Complement(ValueSetId id);
 
   RegexStore& store() { return store_; }
-  // Formats that are unknown and not enforced.
+  // Whether 2.0 is no integer, as in draft 4.
+  bool integers_have_no_fraction() const { return document_.draft() <= 4; }
   // The JSON Pointer of a schema that the set comes from, or of one of them.
   std::string PointerOf(ValueSetId id) const;
+  // Formats that are unknown and not enforced.
   const std::vector<std::string>& unknown_formats() const { return unknown_formats_; }
+  // The numbers of enum and const that are written with a fraction of zeros, without it.
+  const std::set<std::string>& listed_with_fraction() const { return listed_with_fraction_; }
+  // Why the draft of the document ignores keywords.
+  const std::set<std::string>& ignored_keywords() const { return ignored_keywords_; }
 
  private:
   enum class Kind : uint8_t { kNone, kAny, kSchema, kIntersection, kUnion, kComplement, kFixed };
@@ -98,10 +105,15 @@ class SchemaAlgebra {
                                          std::vector<Evaluation> evaluations);
   std::vector<Evaluation> Product(const std::vector<Evaluation>& a, const std::vector<Evaluation>& b,
                                   const std::string& pointer);
-  void CheckUnsupported(const SchemaJson& schema, const std::string& pointer) const;
+  void CheckUnsupported(const SchemaJson& schema, const std::string& pointer);
+  // Returns the value of a keyword, or null if the schema does not have it or its draft ignores it.
+  const SchemaJson* Find(const SchemaJson& schema, const char* key);
 
   ValueSet Everything();
   ValueSet SetOfValue(const SchemaJson& value, const std::string& pointer);
+  // Returns the canonical text of a number of enum or const.
+  std::string ListedNumber(const SchemaJson& value, const std::string& pointer);
+  void ListStrings(std::vector<std::string> strings, ValueSet& set);
   ValueSet Intersect(const ValueSet& a, const ValueSet& b);
   ObjectSet Intersect(const ObjectSet& a, const ObjectSet& b);
   ArraySet Intersect(const ArraySet& a, const ArraySet& b);
@@ -112,6 +124,8 @@ class SchemaAlgebra {
   void Unite(ValueSet& set, const ValueSet& other);
   static void CheckAlternatives(const ValueSet& set);
   std::vector<ArraySet> ComplementOf(const ArraySet& set);
+  RegexId IntersectStrings(RegexId a, RegexId b);
+  RegexId SubtractStrings(RegexId a, RegexId b);
   // The texts inside the quotation marks that spell one of these names.
   RegexId KeyTexts(std::vector<std::string> names);
   // Whether a set of keys contains this name.
@@ -122,6 +136,7 @@ class SchemaAlgebra {
   ArraySet AnyArray();
   uint64_t Count(const SchemaJson& value, const std::string& pointer) const;
   void NarrowStrings(ValueSet& set, RegexId strings);
+  void NarrowNumbers(ValueSet& set, RegexId numbers);
   RegexId Pattern(const std::string& pattern, const std::string& pointer);
 
   const SchemaDocument& document_;
@@ -133,8 +148,10 @@ class SchemaAlgebra {
   std::map<std::vector<std::string>, size_t> scope_ids_ = {{{}, 0}};
   size_t scope_ = 0;  // of the schema that is being computed
   std::map<std::pair<Kind, std::vector<ValueSetId>>, ValueSetId> combined_ids_;
-  RegexId any_string_, any_number_, any_integer_;
+  RegexId any_character_, any_string_, any_number_, any_integer_;
   std::vector<std::string> unknown_formats_;
+  std::set<std::string> ignored_keywords_;
+  std::set<std::string> listed_with_fraction_;
   int nesting_ = 0;
 };
 

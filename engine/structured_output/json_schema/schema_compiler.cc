@@ -76,7 +76,12 @@ class SchemaCompiler {
     return symbol;
   }
 
-  const std::vector<std::string>& unknown_formats() const { return algebra_.unknown_formats(); }
+  void AppendWarnings(std::vector<std::string>& warnings) const {
+    for (const std::string& format : algebra_.unknown_formats()) {
+      warnings.push_back("JSON schema: the format " + format + " is not enforced");
+    }
+    for (const std::string& why : algebra_.ignored_keywords()) warnings.push_back("JSON schema: " + why);
+  }
 
  private:
   SymbolId SymbolOf(ValueSetId id) {
@@ -90,21 +95,47 @@ class SchemaCompiler {
 
   RegexId Text(std::string_view text) { return store_.Literal(text); }
 
+  // As the schema writes them.
+  RegexId ListedWithFraction(const ValueSet& set) {
+    std::vector<std::string> texts;
+    for (const std::string& number : algebra_.listed_with_fraction()) {
+      if (store_.Matches(set.numbers, number)) texts.push_back(number + ".0");
+    }
+    return store_.Literals(std::move(texts));
+  }
+
+  // The strings of a list that are in the set, each in one spelling.
+  RegexId ListedStrings(const ValueSet& set) {
+    std::vector<std::string> texts;
+    for (const std::string& string : *set.listed_strings) {
+      std::string quoted = QuoteJson(string);
+      if (store_.Matches(set.strings, std::string_view(quoted).substr(1, quoted.size() - 2))) {
+        texts.push_back(std::move(quoted));
+      }
+    }
+    return store_.Literals(std::move(texts));
+  }
+
   RegexId Strings(const ValueSet& set) {
+    if (set.is_list && set.listed_strings != nullptr) return ListedStrings(set);
     const bool is_any = set.strings == AnyText(store_, TextSpelling::kJsonString);
     const RegexId inside = set.is_list && !is_any ? store_.And({set.strings, CanonicalStrings(store_)}) : set.strings;
     const std::array<RegexId, 3> parts = {Text("\""), inside, Text("\"")};
     return store_.Concat(parts);
   }
 
-  RegexId Scalars(const ValueSet& set) {
+  // `once`: each value in one spelling only. REQUIRES: then, the set is a list.
+  RegexId Scalars(const ValueSet& set, bool once) {
     std::vector<RegexId> texts;
     if (set.has_null) texts.push_back(Text("null"));
     if (set.has_false) texts.push_back(Text("false"));
     if (set.has_true) texts.push_back(Text("true"));
     if (!store_.IsNothing(set.numbers)) {
-      const bool is_any = set.numbers == AnyNumber(store_);
-      texts.push_back(set.is_list && !is_any ? set.numbers : AllSpellings(store_, set.numbers));
+      texts.push_back(
+          set.is_list && set.numbers != AnyNumber(store_)
+              ? set.numbers
+              : AllSpellings(store_, set.numbers, set.has_integer_type && algebra_.integers_have_no_fraction()));
+      if (set.is_list && !once) texts.push_back(ListedWithFraction(set));
     }
     if (!store_.IsNothing(set.strings)) texts.push_back(Strings(set));
     return store_.Or(std::move(texts));
@@ -120,7 +151,7 @@ class SchemaCompiler {
   }
 
   void AddAlternatives(const ValueSet& set, SymbolId rule) {
-    if (const RegexId scalars = Scalars(set); scalars != RegexStore::kNothing) {
+    if (const RegexId scalars = Scalars(set, /*once=*/false); scalars != RegexStore::kNothing) {
       builder_.AddAlternative(rule, {builder_.AddTerminal(scalars)});
     }
     for (const ObjectSet& object : set.objects) builder_.AddAlternative(rule, {AddObject(object)});
@@ -281,7 +312,7 @@ class SchemaCompiler {
     }
     ValueSet canonical = set;
     canonical.is_list = true;
-    auto texts = TextsOf(store_, Scalars(canonical), kMaxUniqueValues);
+    auto texts = TextsOf(store_, Scalars(canonical, /*once=*/true), kMaxUniqueValues);
     if (!texts) throw InexactError("uniqueItems for more than " + std::to_string(kMaxUniqueValues) + " values");
     return *std::move(texts);
   }
@@ -326,11 +357,7 @@ SymbolId AddSchema(GrammarBuilder& builder, std::string_view schema, const JsonS
   try {
     SchemaCompiler compiler(builder, document, options);
     const SymbolId symbol = compiler.Compile(notation);
-    if (warnings != nullptr) {
-      for (const std::string& format : compiler.unknown_formats()) {
-        warnings->push_back("JSON schema: the format " + format + " is not enforced");
-      }
-    }
+    if (warnings != nullptr) compiler.AppendWarnings(*warnings);
     return symbol;
   } catch (const SelfReferenceError& error) {
     FailSchema(error.pointer(), "refers to itself without an object or array between");

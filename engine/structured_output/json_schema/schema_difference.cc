@@ -13,8 +13,10 @@ ValueSet SchemaAlgebra::Difference(const ValueSet& a, const ValueSet& b) {
   set.has_false = a.has_false && !b.has_false;
   set.has_true = a.has_true && !b.has_true;
   set.is_list = a.is_list;
+  set.has_integer_type = a.has_integer_type;
+  set.listed_strings = a.listed_strings;
   set.numbers = b.numbers == any_number_ ? RegexStore::kNothing : store_.And({a.numbers, store_.Not(b.numbers)});
-  set.strings = b.strings == any_string_ ? RegexStore::kNothing : store_.And({a.strings, store_.Not(b.strings)});
+  set.strings = SubtractStrings(a.strings, b.strings);
   set.objects = a.objects;
   for (const ObjectSet& excluded : b.objects) {
     std::vector<ObjectSet> rest;
@@ -45,6 +47,32 @@ ValueSet SchemaAlgebra::Difference(const ValueSet& a, const ValueSet& b) {
     CheckAlternatives(set);
   }
   return set;
+}
+
+// No text of a character is the beginning of another one, so the number of characters of a text is certain.
+RegexId SchemaAlgebra::IntersectStrings(RegexId a, RegexId b) {
+  if (a == any_string_) return b;
+  if (b == any_string_) return a;
+  const auto x = store_.CountsOf(a, any_character_);
+  const auto y = store_.CountsOf(b, any_character_);
+  if (!x || !y) return store_.And({a, store_.WithEverythingAtEnd(b, any_string_)});
+  const uint32_t min = std::max(x->first, y->first);
+  const uint32_t max = std::min(x->second, y->second);
+  return min > max ? RegexStore::kNothing : store_.Repeat(any_character_, min, max);
+}
+
+RegexId SchemaAlgebra::SubtractStrings(RegexId a, RegexId b) {
+  if (b == any_string_) return RegexStore::kNothing;
+  const auto x = store_.CountsOf(a, any_character_);
+  const auto y = store_.CountsOf(b, any_character_);
+  if (!x || !y) return store_.And({a, store_.Not(store_.WithEverythingAtEnd(b, any_string_))});
+  const auto between = [this](uint32_t min, uint32_t max) {
+    return min > max ? RegexStore::kNothing : store_.Repeat(any_character_, min, max);
+  };
+  const RegexId shorter = y->first == 0 ? RegexStore::kNothing : between(x->first, std::min(x->second, y->first - 1));
+  const RegexId longer = y->second == RegexStore::kUnbounded ? RegexStore::kNothing
+                                                             : between(std::max(x->first, y->second + 1), x->second);
+  return store_.Or({shorter, longer});
 }
 
 std::vector<ObjectSet> SchemaAlgebra::Difference(const ObjectSet& a, const ObjectSet& b) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "engine/config/escape.h"
@@ -28,6 +29,10 @@ constexpr std::array<std::string_view, 13> kOne = {"additionalProperties",
 constexpr std::array<std::string_view, 5> kLists = {"allOf", "anyOf", "oneOf", "prefixItems", "items"};
 constexpr std::array<std::string_view, 6> kMaps = {"properties",  "patternProperties", "$defs",
                                                    "definitions", "dependentSchemas",  "dependencies"};
+
+// What the URIs of $schema contain.
+constexpr std::pair<std::string_view, int> kDrafts[] = {
+    {"draft-03", 3}, {"draft-04", 4}, {"draft-06", 6}, {"draft-07", 7}, {"draft/2019-09", 2019}};
 
 template <size_t N>
 bool Contains(const std::array<std::string_view, N>& names, std::string_view name) {
@@ -120,6 +125,12 @@ SchemaDocument::SchemaDocument(std::string_view text) {
     // Messages have the form "[json.exception.parse_error.101] parse error at line 1, column 2: ...".
     const std::string_view what = e.what();
     throw RequestError("JSON schema: not JSON: " + Escape(what.substr(std::min(what.size(), what.find("] ") + 2))));
+  }
+  if (const auto it = root_.is_object() ? root_.find("$schema") : root_.end(); it != root_.end() && it->is_string()) {
+    const auto& uri = it->get_ref<const std::string&>();
+    for (const auto& [name, draft] : kDrafts) {
+      if (uri.find(name) != uri.npos) draft_ = draft;
+    }
   }
   FindSubschemas();
 }

@@ -35,6 +35,8 @@ class SchemaDocument {
   explicit SchemaDocument(std::string_view text);
 
   const SchemaJson& root() const { return root_; }
+  // The draft that $schema names: 3, 4, 6, 7, 2019 or, also if it names none or another one, 2020.
+  int draft() const { return draft_; }
   // Returns what a $ref in the schema at `pointer` refers to. Throws RequestError that names the $ref.
   Place Resolve(const SchemaJson& schema, const std::string& pointer, const std::string& reference) const;
   // Returns what a $dynamicRef refers to in a dynamic scope: a list of base URIs, the outermost first.
@@ -53,6 +55,7 @@ class SchemaDocument {
   Place Follow(const Resource& resource, std::string_view fragment) const;
 
   SchemaJson root_;
+  int draft_ = 2020;
   std::unordered_map<std::string, int> num_dynamic_anchors_;      // by name
   std::unordered_map<std::string, Place> dynamic_anchors_;        // by absolute URI with fragment
   std::unordered_map<std::string, Resource> resources_;           // by absolute URI without fragment

@@ -15,10 +15,13 @@
 namespace vllm {
 namespace {
 
-const SchemaJson* Find(const SchemaJson& schema, const char* key) {
-  const auto it = schema.find(key);
-  return it == schema.end() ? nullptr : &*it;
-}
+// The drafts that keywords are of, except those that all drafts have or that older schemas are known to use.
+constexpr std::pair<std::string_view, int> kFirstDrafts[] = {
+    {"const", 6},          {"contains", 6},       {"propertyNames", 6},        {"if", 7},
+    {"then", 7},           {"else", 7},           {"dependentRequired", 2019}, {"dependentSchemas", 2019},
+    {"minContains", 2019}, {"maxContains", 2019}, {"unevaluatedItems", 2019},  {"unevaluatedProperties", 2019},
+    {"prefixItems", 2020},
+};
 
 bool HasAny(const SchemaJson& schema, std::initializer_list<const char*> keys) {
   return std::ranges::any_of(keys, [&](const char* key) { return schema.contains(key); });
@@ -33,7 +36,24 @@ Decimal DecimalOf(const SchemaJson& value, const std::string& pointer) {
 
 }  // namespace
 
-void SchemaAlgebra::CheckUnsupported(const SchemaJson& schema, const std::string& pointer) const {
+const SchemaJson* SchemaAlgebra::Find(const SchemaJson& schema, const char* key) {
+  const auto it = schema.find(key);
+  if (it == schema.end()) return nullptr;
+  const std::string_view name = key;
+  for (const auto& [keyword, draft] : kFirstDrafts) {
+    if (name != keyword || document_.draft() >= draft) continue;
+    ignored_keywords_.insert(std::string(name) + " is not a keyword of draft " + std::to_string(document_.draft()));
+    return nullptr;
+  }
+  if (document_.draft() > 7 || name == "$ref" || name == "$schema") return &*it;
+  const auto reference = schema.find("$ref");
+  if (reference == schema.end() || !reference->is_string()) return &*it;
+  ignored_keywords_.insert("draft " + std::to_string(document_.draft()) + " ignores " + std::string(name) +
+                           " next to $ref");
+  return nullptr;
+}
+
+void SchemaAlgebra::CheckUnsupported(const SchemaJson& schema, const std::string& pointer) {
   if (schema.contains("$recursiveRef")) FailSchema(ChildPointer(pointer, "$recursiveRef"), "not supported");
   if (const SchemaJson* dialect = Find(schema, "$schema"); dialect != nullptr && dialect->is_string()) {
     const auto& uri = dialect->get_ref<const std::string&>();
@@ -99,6 +119,7 @@ void SchemaAlgebra::ApplyTypes(const SchemaJson& schema, const std::string& poin
   } else {
     add(*types, where);
   }
+  allowed.has_integer_type = allowed.numbers == any_integer_;
   set = Intersect(set, allowed);
 }
 
@@ -110,9 +131,9 @@ ValueSet SchemaAlgebra::SetOfValue(const SchemaJson& value, const std::string& p
   } else if (value.is_boolean()) {
     (value.get<bool>() ? set.has_true : set.has_false) = true;
   } else if (value.is_number()) {
-    set.numbers = store_.Literal(DecimalOf(value, pointer).Text());
+    set.numbers = store_.Literal(ListedNumber(value, pointer));
   } else if (value.is_string()) {
-    set.strings = SpellingsOf(store_, {value.get<std::string>()});
+    ListStrings({value.get<std::string>()}, set);
   } else if (value.is_object()) {
     ObjectSet object;
     for (const auto& [name, member] : value.items()) {
@@ -131,6 +152,18 @@ ValueSet SchemaAlgebra::SetOfValue(const SchemaJson& value, const std::string& p
   return set;
 }
 
+std::string SchemaAlgebra::ListedNumber(const SchemaJson& value, const std::string& pointer) {
+  const Decimal number = DecimalOf(value, pointer);
+  std::string text = number.Text();
+  if (value.is_number_float() && number.fraction.empty()) listed_with_fraction_.insert(text);
+  return text;
+}
+
+void SchemaAlgebra::ListStrings(std::vector<std::string> strings, ValueSet& set) {
+  set.strings = SpellingsOf(store_, strings);
+  set.listed_strings = std::make_shared<const std::vector<std::string>>(std::move(strings));
+}
+
 void SchemaAlgebra::ApplyValues(const SchemaJson& schema, const std::string& pointer, ValueSet& set) {
   if (const SchemaJson* value = Find(schema, "const")) {
     set = Intersect(set, SetOfValue(*value, ChildPointer(pointer, "const")));
@@ -147,12 +180,12 @@ void SchemaAlgebra::ApplyValues(const SchemaJson& schema, const std::string& poi
     if (value.is_string()) {
       strings.push_back(value.get<std::string>());
     } else if (value.is_number()) {
-      numbers.push_back(DecimalOf(value, ChildPointer(where, i)).Text());
+      numbers.push_back(ListedNumber(value, ChildPointer(where, i)));
     } else {
       Unite(listed, SetOfValue(value, ChildPointer(where, i)));
     }
   }
-  listed.strings = SpellingsOf(store_, std::move(strings));
+  ListStrings(std::move(strings), listed);
   listed.numbers = store_.Literals(std::move(numbers));
   set = Intersect(set, listed);
 }
@@ -170,7 +203,7 @@ void SchemaAlgebra::ApplyNumbers(const SchemaJson& schema, const std::string& po
     const bool exclusive =
         std::string_view(key).starts_with("exclusive") || is_true(is_minimum ? "exclusiveMinimum" : "exclusiveMaximum");
     const RegexId range = is_minimum ? NumbersFrom(store_, bound, exclusive) : NumbersUpTo(store_, bound, exclusive);
-    set.numbers = store_.And({set.numbers, range});
+    NarrowNumbers(set, range);
   }
   if (const SchemaJson* value = Find(schema, "multipleOf")) {
     const std::string where = ChildPointer(pointer, "multipleOf");
@@ -178,7 +211,7 @@ void SchemaAlgebra::ApplyNumbers(const SchemaJson& schema, const std::string& po
     if (divisor.negative || divisor.is_zero()) FailSchema(where, "must be greater than 0");
     const std::optional<RegexId> multiples = MultiplesOf(store_, divisor);
     if (!multiples) FailSchema(where, "has too many digits");
-    set.numbers = store_.And({set.numbers, *multiples});
+    NarrowNumbers(set, *multiples);
   }
 }
 
@@ -188,10 +221,9 @@ void SchemaAlgebra::ApplyStrings(const SchemaJson& schema, const std::string& po
   if (min != nullptr || max != nullptr) {
     const uint64_t low = min == nullptr ? 0 : Count(*min, ChildPointer(pointer, "minLength"));
     const uint64_t high = max == nullptr ? RegexStore::kUnbounded : Count(*max, ChildPointer(pointer, "maxLength"));
-    const RegexId character = CodePointsAsRegex(store_, CodePointSet::All(), TextSpelling::kJsonString);
     const RegexId length = low > high
                                ? RegexStore::kNothing
-                               : store_.Repeat(character, static_cast<uint32_t>(low), static_cast<uint32_t>(high));
+                               : store_.Repeat(any_character_, static_cast<uint32_t>(low), static_cast<uint32_t>(high));
     NarrowStrings(set, length);
   }
   if (const SchemaJson* pattern = Find(schema, "pattern")) {
@@ -215,7 +247,11 @@ void SchemaAlgebra::ApplyStrings(const SchemaJson& schema, const std::string& po
 }
 
 void SchemaAlgebra::NarrowStrings(ValueSet& set, RegexId strings) {
-  set.strings = set.strings == any_string_ ? strings : store_.And({set.strings, strings});
+  set.strings = IntersectStrings(set.strings, strings);
+}
+
+void SchemaAlgebra::NarrowNumbers(ValueSet& set, RegexId numbers) {
+  set.numbers = set.numbers == any_number_ ? numbers : store_.And({set.numbers, numbers});
 }
 
 RegexId SchemaAlgebra::Pattern(const std::string& pattern, const std::string& pointer) {
@@ -288,8 +324,8 @@ void SchemaAlgebra::ApplyObjects(const SchemaJson& schema, const std::string& po
   for (const ObjectSet::OtherKeys& pattern : patterns) {
     std::vector<Class> split;
     for (const Class& old : classes) {
-      Class inside = {store_.And({old.keys, pattern.keys}), old.values};
-      Class outside = {store_.And({old.keys, store_.Not(pattern.keys)}), old.values};
+      Class inside = {IntersectStrings(old.keys, pattern.keys), old.values};
+      Class outside = {SubtractStrings(old.keys, pattern.keys), old.values};
       inside.values.push_back(pattern.value);
       if (!store_.IsNothing(inside.keys)) split.push_back(std::move(inside));
       if (!store_.IsNothing(outside.keys)) split.push_back(std::move(outside));
@@ -317,7 +353,7 @@ void SchemaAlgebra::ApplyObjects(const SchemaJson& schema, const std::string& po
       for (ObjectSet::Property& property : limited.properties) {
         if (!ContainsKey(allowed, property.name)) property.value = kNone;
       }
-      for (ObjectSet::OtherKeys& other : limited.others) other.keys = store_.And({other.keys, allowed});
+      for (ObjectSet::OtherKeys& other : limited.others) other.keys = IntersectStrings(other.keys, allowed);
       std::erase_if(limited.others, [this](const auto& other) { return store_.IsNothing(other.keys); });
     }
     std::erase_if(set.objects, [this](const ObjectSet& limited) { return IsEmpty(limited); });

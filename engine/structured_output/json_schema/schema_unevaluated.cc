@@ -12,11 +12,6 @@ namespace {
 constexpr size_t kMaxEvaluations = 256;  // of one schema
 constexpr uint64_t kAllItems = UINT64_MAX;
 
-const SchemaJson* Find(const SchemaJson& schema, const char* key) {
-  const auto it = schema.find(key);
-  return it == schema.end() ? nullptr : &*it;
-}
-
 }  // namespace
 
 std::vector<SchemaAlgebra::Evaluation> SchemaAlgebra::Product(const std::vector<Evaluation>& a,

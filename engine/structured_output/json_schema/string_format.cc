@@ -104,26 +104,36 @@ RegexId Whole(RegexStore& store, const std::string& pattern) {
   return ParsePattern(store, pattern, PatternSyntax::kEcma, PatternMatch::kWhole, TextSpelling::kJsonString);
 }
 
-// A leap second is the last one of a day in UTC.
+// A leap second is the last one of a day in UTC: the local time is 23:59 plus the offset. The minutes are stored as a
+// tree of their digits.
 RegexId LeapSeconds(RegexStore& store) {
-  std::vector<RegexId> times = {Whole(store, "23:59:60(?:\\.\\d+)?[zZ]")};
-  const RegexId seconds = Whole(store, ":60(?:\\.\\d+)?");
-  const auto text = [&](const char* format, int minutes) {
-    std::array<char, 16> buffer{};
-    std::snprintf(buffer.data(), buffer.size(), format, minutes / 60, minutes % 60);
-    return Whole(store, buffer.data());
-  };
   constexpr int kDay = 24 * 60;
-  for (int local = 0; local < kDay; ++local) {
-    // The local time is 23:59 plus the offset.
+  const RegexId seconds = Whole(store, ":60(?:\\.\\d+)?");
+  const auto digit = [&](int value) { return store.Literal(std::to_string(value)); };
+  const auto time = [&](const char* sign, int minutes) {
+    std::array<char, 16> buffer{};
+    std::snprintf(buffer.data(), buffer.size(), "%s%02d:%02d", sign, minutes / 60, minutes % 60);
+    return store.Literal(buffer.data());
+  };
+  const auto choice = [&](int num_choices, const auto& after) {
+    std::vector<RegexId> choices;
+    for (int i = 0; i < num_choices; ++i) choices.push_back(store.Concat(digit(i), after(i)));
+    return store.Or(std::move(choices));
+  };
+  const auto offset = [&](int local) {
     const int ahead = (local + 1) % kDay;
-    const int behind = (kDay - ahead) % kDay;
-    const RegexId offset = store.Or({store.Concat(store.Literal("+"), text("%02d:%02d", ahead)),
-                                     store.Concat(store.Literal("-"), text("%02d:%02d", behind))});
-    const std::array<RegexId, 3> parts = {text("%02d:%02d", local), seconds, offset};
-    times.push_back(store.Concat(parts));
-  }
-  return store.Or(std::move(times));
+    return store.Concat(seconds, store.Or({time("+", ahead), time("-", (kDay - ahead) % kDay)}));
+  };
+  const RegexId times = choice(3, [&](int tens) {
+    return choice(tens == 2 ? 4 : 10, [&](int ones) {
+      const int hour = 10 * tens + ones;
+      return store.Concat(
+          store.Literal(":"), choice(6, [&](int minute_tens) {
+            return choice(10, [&](int minute_ones) { return offset(60 * hour + 10 * minute_tens + minute_ones); });
+          }));
+    });
+  });
+  return store.Or({Whole(store, "23:59:60(?:\\.\\d+)?[zZ]"), times});
 }
 
 RegexId Time(RegexStore& store) { return store.Or({Whole(store, std::string(kTime) + kOffset), LeapSeconds(store)}); }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -56,7 +57,10 @@ struct ValueSet {
   RegexId strings = RegexStore::kNothing;  // the texts inside the quotation marks
   std::vector<ObjectSet> objects;          // a union
   bool is_list = false;                    // of the values of enum or const, which are written in one way
-  std::vector<ArraySet> arrays;            // a union
+  bool has_integer_type = false;           // all numbers are of the type integer, in which draft 4 has no fractions
+  // If not null, all strings are among these.
+  std::shared_ptr<const std::vector<std::string>> listed_strings;
+  std::vector<ArraySet> arrays;  // a union
 };
 
 }  // namespace vllm

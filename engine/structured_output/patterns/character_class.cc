@@ -70,22 +70,33 @@ const std::map<std::string_view, CodePointSet>& Categories() {
 
 char32_t Lower(char32_t c) { return static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))); }
 char32_t Upper(char32_t c) { return static_cast<char32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(c))); }
-// Letters that differ only in their case, two or more in each group.
-const std::vector<std::vector<char32_t>>& CaseGroups() {
-  static const std::vector<std::vector<char32_t>> groups = [] {
+
+struct CaseTable {
+  struct Member {
+    char32_t code_point = 0;
+    size_t group = 0;
+  };
+  std::vector<std::vector<char32_t>> groups;  // letters that differ only in their case, two or more in each
+  std::vector<Member> members;                // in ascending order
+};
+
+const CaseTable& Cases() {
+  static const CaseTable cases = [] {
     std::map<char32_t, std::vector<char32_t>> by_lower;
     for (char32_t c = 0; c <= CodePointSet::kMax; ++c) {
       const char32_t lower = Lower(Upper(Lower(c)));
       if (lower != c) by_lower[lower].push_back(c);
     }
-    std::vector<std::vector<char32_t>> lists;
+    CaseTable table;
     for (auto& [lower, others] : by_lower) {
       others.push_back(lower);
-      lists.push_back(std::move(others));
+      for (const char32_t c : others) table.members.push_back({c, table.groups.size()});
+      table.groups.push_back(std::move(others));
     }
-    return lists;
+    std::ranges::sort(table.members, {}, &CaseTable::Member::code_point);
+    return table;
   }();
-  return groups;
+  return cases;
 }
 
 // Unicode Technical Standard #18, annex C.
@@ -140,22 +151,31 @@ std::optional<CodePointSet> UnicodeClass(std::string_view name) {
   }
   if (name == "Any") return CodePointSet::All();
   if (name == "ASCII") return CodePointSet{{0, 0x7F}};
-  for (const auto& [abbreviation, long_name] : kCategoryNames) {
-    if (name != abbreviation && name != long_name) continue;
-    CodePointSet set;
-    for (const auto& [category, code_points] : Categories()) {
-      if (category.substr(0, abbreviation.size()) == abbreviation) set = set.Union(code_points);
+  // The unions take time, and a pattern may have many.
+  static const std::map<std::string_view, CodePointSet> classes = [] {
+    std::map<std::string_view, CodePointSet> by_name;
+    for (const auto& [abbreviation, long_name] : kCategoryNames) {
+      CodePointSet set;
+      for (const auto& [category, code_points] : Categories()) {
+        if (category.substr(0, abbreviation.size()) == abbreviation) set = set.Union(code_points);
+      }
+      by_name[abbreviation] = set;
+      by_name[long_name] = std::move(set);
     }
-    return set;
-  }
-  return std::nullopt;
+    return by_name;
+  }();
+  const auto it = classes.find(name);
+  return it == classes.end() ? std::nullopt : std::optional(it->second);
 }
 
 CodePointSet FoldCase(const CodePointSet& set) {
+  const CaseTable& table = Cases();
   std::vector<CodePointRange> ranges(set.ranges().begin(), set.ranges().end());
-  for (const std::vector<char32_t>& group : CaseGroups()) {
-    if (!std::ranges::any_of(group, [&](char32_t c) { return set.Contains(c); })) continue;
-    for (const char32_t c : group) ranges.push_back({c, c});
+  for (const CodePointRange range : set.ranges()) {
+    auto it = std::ranges::lower_bound(table.members, range.first, {}, &CaseTable::Member::code_point);
+    for (; it != table.members.end() && it->code_point <= range.last; ++it) {
+      for (const char32_t c : table.groups[it->group]) ranges.push_back({c, c});
+    }
   }
   return CodePointSet(std::move(ranges));
 }

@@ -1,5 +1,6 @@
 #include "engine/structured_output/patterns/pattern.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 #include <vector>
@@ -15,11 +16,13 @@ using Kind = PatternTree::Kind;
 // The texts of a part of a pattern, depending on whether the part begins at the start of the whole text and ends at its
 // end. ^ and $ look at these; without them, all four are equal.
 struct Part {
-  // [begins at the start][ends at the end]; texts of at least one byte
+  // [begins at the start][ends at the end]; texts of at least one byte. kNothing without an anchor if there is no
+  // simple expression for them.
   std::array<std::array<RegexId, 2>, 2> texts{};
   // Whether the part has the empty text there. For the empty text, the part begins and ends at the same place.
   std::array<std::array<bool, 2>, 2> empty{};
   bool has_anchor = false;
+  RegexId whole = RegexStore::kNothing;  // without an anchor: all texts
 };
 
 class Compiler {
@@ -28,38 +31,40 @@ class Compiler {
       : store_(store), tree_(tree), spelling_(spelling) {}
 
   RegexId Compile(PatternMatch match) {
-    const RegexId any = AnyText(store_, spelling_);
-    Part tail = Plain(match == PatternMatch::kSearch ? any : RegexStore::kEmpty);
-    tail = TopLevel(tree_.root, tail);
-    if (match == PatternMatch::kSearch) tail = Concat(Plain(any), tail);
-    return Whole(tail, 1, 1);
+    const bool searches = match == PatternMatch::kSearch;
+    const Part found = TopLevel(tree_.root, searches ? AnyTextPart() : Plain(RegexStore::kEmpty));
+    return Whole(searches ? Concat(AnyTextPart(), found) : found, 1, 1);
   }
 
  private:
-  RegexId NonEmpty(RegexId id) {
-    return store_.MatchesEmpty(id) ? store_.And({id, store_.Not(RegexStore::kEmpty)}) : id;
-  }
-
-  Part Plain(RegexId id) {
+  // `texts`: those of `whole` of at least one byte, where they have a simple expression.
+  Part Plain(RegexId whole, RegexId texts = RegexStore::kNothing) {
     Part part;
-    const RegexId texts = NonEmpty(id);
-    for (size_t s = 0; s < 2; ++s) {
-      for (size_t e = 0; e < 2; ++e) {
-        part.texts[s][e] = texts;
-        part.empty[s][e] = store_.MatchesEmpty(id);
-      }
-    }
+    part.whole = whole;
+    for (auto& row : part.texts) row.fill(texts);
+    for (auto& row : part.empty) row.fill(store_.MatchesEmpty(whole));
     return part;
   }
 
+  Part AnyTextPart() {
+    const RegexId any = CodePointsAsRegex(store_, CodePointSet::All(), spelling_);
+    return Plain(store_.Star(any), store_.Repeat(any, 1, RegexStore::kUnbounded));
+  }
+
+  RegexId Texts(const Part& part, size_t s, size_t e) {
+    if (part.has_anchor || part.texts[s][e] != RegexStore::kNothing) return part.texts[s][e];
+    return part.empty[s][e] ? store_.And({part.whole, store_.Not(RegexStore::kEmpty)}) : part.whole;
+  }
+
   RegexId Whole(const Part& part, size_t s, size_t e) {
+    if (!part.has_anchor) return part.whole;
     return part.empty[s][e] ? store_.Optional(part.texts[s][e]) : part.texts[s][e];
   }
 
   template <typename Function>
-  static Part Each(bool has_anchor, const Function& function) {
+  static Part Each(const Function& function) {
     Part part;
-    part.has_anchor = has_anchor;
+    part.has_anchor = true;
     for (size_t s = 0; s < 2; ++s) {
       for (size_t e = 0; e < 2; ++e) function(part.texts[s][e], part.empty[s][e], s, e);
     }
@@ -67,11 +72,15 @@ class Compiler {
   }
 
   Part Concat(const Part& a, const Part& b) {
-    if (!a.has_anchor && !b.has_anchor) return Plain(store_.Concat(Whole(a, 0, 0), Whole(b, 0, 0)));
-    return Each(true, [&](RegexId& texts, bool& empty, size_t s, size_t e) {
-      std::vector<RegexId> ways = {store_.Concat(a.texts[s][0], b.texts[0][e])};
-      if (a.empty[s][0]) ways.push_back(b.texts[s][e]);
-      if (b.empty[0][e]) ways.push_back(a.texts[s][e]);
+    if (!a.has_anchor && !b.has_anchor) {
+      if (a.whole == RegexStore::kEmpty) return b;
+      if (b.whole == RegexStore::kEmpty) return a;
+      return Plain(store_.Concat(a.whole, b.whole));
+    }
+    return Each([&](RegexId& texts, bool& empty, size_t s, size_t e) {
+      std::vector<RegexId> ways = {store_.Concat(Texts(a, s, 0), Texts(b, 0, e))};
+      if (a.empty[s][0]) ways.push_back(Texts(b, s, e));
+      if (b.empty[0][e]) ways.push_back(Texts(a, s, e));
       texts = store_.Or(std::move(ways));
       empty = a.empty[s][e] && b.empty[s][e];
     });
@@ -79,27 +88,40 @@ class Compiler {
 
   Part Or(const std::vector<Part>& parts) {
     bool has_anchor = false;
-    for (const Part& part : parts) has_anchor = has_anchor || part.has_anchor;
-    return Each(has_anchor, [&](RegexId& texts, bool& empty, size_t s, size_t e) {
+    std::vector<RegexId> wholes;
+    for (const Part& part : parts) {
+      has_anchor = has_anchor || part.has_anchor;
+      wholes.push_back(part.whole);
+    }
+    if (!has_anchor) return Plain(store_.Or(std::move(wholes)));
+    return Each([&](RegexId& texts, bool& empty, size_t s, size_t e) {
       std::vector<RegexId> ways;
       for (const Part& part : parts) {
-        ways.push_back(part.texts[s][e]);
+        ways.push_back(Texts(part, s, e));
         empty = empty || part.empty[s][e];
       }
+      std::ranges::sort(ways);
+      ways.erase(std::unique(ways.begin(), ways.end()), ways.end());
       texts = store_.Or(std::move(ways));
     });
   }
 
   Part Repeat(const Part& part, uint32_t min, uint32_t max) {
-    if (!part.has_anchor) return Plain(store_.Repeat(Whole(part, 0, 0), min, max));
+    if (!part.has_anchor) {
+      const RegexId whole = store_.Repeat(part.whole, min, max);
+      if (max == 0 || part.whole == RegexStore::kEmpty) return Plain(whole);
+      // The fewest repetitions with a text: one, or as many as there must be if none may be empty.
+      const uint32_t low = part.empty[0][0] ? 1 : std::max(min, 1u);
+      return Plain(whole, store_.Repeat(Texts(part, 0, 0), low, max));
+    }
     if (max == 0) return Plain(RegexStore::kEmpty);
     if (min > 1 || (max != 1 && max != RegexStore::kUnbounded)) {
       throw RequestError("^ and $ are not supported inside a counted repetition");
     }
-    return Each(true, [&](RegexId& texts, bool& empty, size_t s, size_t e) {
-      texts = part.texts[s][e];
+    return Each([&](RegexId& texts, bool& empty, size_t s, size_t e) {
+      texts = Texts(part, s, e);
       if (max != 1) {
-        const std::array<RegexId, 3> several = {part.texts[s][0], store_.Star(part.texts[0][0]), part.texts[0][e]};
+        const std::array<RegexId, 3> several = {Texts(part, s, 0), store_.Star(Texts(part, 0, 0)), Texts(part, 0, e)};
         texts = store_.Or({texts, store_.Concat(several)});
       }
       empty = min == 0 || part.empty[s][e];
@@ -127,7 +149,7 @@ class Compiler {
         return Repeat(Of(node.children[0]), node.min, node.max);
       case Kind::kStart:
       case Kind::kEnd:
-        return Each(true, [&](RegexId& texts, bool& empty, size_t s, size_t e) {
+        return Each([&](RegexId& texts, bool& empty, size_t s, size_t e) {
           texts = RegexStore::kNothing;
           empty = (node.kind == Kind::kStart ? s : e) == 1;
         });
@@ -141,6 +163,8 @@ class Compiler {
   // Returns `index` followed by `tail`, which ends at the end of the text.
   Part TopLevel(uint32_t index, const Part& tail) {
     const PatternTree::Node& node = tree_.nodes[index];
+    // Alternatives repeat the tail, so this is only for those that need it.
+    if (!node.has_lookahead) return Concat(Of(index), tail);
     switch (node.kind) {
       case Kind::kSequence: {
         Part part = tail;
@@ -154,12 +178,12 @@ class Compiler {
       }
       case Kind::kLookahead:
       case Kind::kNegativeLookahead: {
-        const Part ahead = TopLevel(node.children[0], Plain(AnyText(store_, spelling_)));
+        const Part ahead = TopLevel(node.children[0], AnyTextPart());
         const bool negated = node.kind == Kind::kNegativeLookahead;
-        return Each(true, [&](RegexId& texts, bool& empty, size_t s, size_t e) {
+        return Each([&](RegexId& texts, bool& empty, size_t s, size_t e) {
           RegexId seen = Whole(ahead, s, e);
           if (negated) seen = store_.Not(seen);
-          texts = store_.And({tail.texts[s][e], seen});
+          texts = store_.And({Texts(tail, s, e), seen});
           empty = tail.empty[s][e] && ahead.empty[s][e] != negated;
         });
       }

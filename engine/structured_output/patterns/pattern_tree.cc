@@ -17,9 +17,6 @@ using Kind = PatternTree::Kind;
 // The largest bound of a counted repetition, which is a counter and needs no space.
 constexpr uint32_t kMaxRepeat = uint32_t{1} << 20;
 
-// The most ranges of all classes together. \pL alone has 600.
-constexpr size_t kMaxRanges = 200'000;
-
 class Parser {
  public:
   Parser(std::string_view pattern, PatternSyntax syntax)
@@ -43,17 +40,17 @@ class Parser {
     bool dot_matches_newline = false;
     bool is_multi_line = false;
     bool ignores_space = false;
-    bool is_lazy = false;
+  };
+  // One character of a class, or a class in it.
+  struct BracketItem {
+    std::optional<char32_t> character;
+    CodePointSet set;
   };
 
   [[noreturn]] void Fail(const std::string& why) const {
     const std::string_view before = pattern_.substr(0, at_);
     const auto num = std::ranges::count_if(before, [](char c) { return !tokenizer::IsUtf8Continuation(c); });
     throw RequestError(why + " at character " + std::to_string(num + 1));
-  }
-
-  [[noreturn]] void FailDepth() const {
-    Fail("nested too deeply (limit " + std::to_string(PatternTree::kMaxDepth) + ")");
   }
 
   bool AtEnd() const { return at_ == pattern_.size(); }
@@ -74,6 +71,9 @@ class Parser {
     if (tree_.nodes.size() == PatternTree::kMaxNodes) {
       throw RequestError("too many parts (limit " + std::to_string(PatternTree::kMaxNodes) + ")");
     }
+    node.has_lookahead =
+        node.kind == Kind::kLookahead || node.kind == Kind::kNegativeLookahead ||
+        std::ranges::any_of(node.children, [&](uint32_t child) { return tree_.nodes[child].has_lookahead; });
     tree_.nodes.push_back(std::move(node));
     return static_cast<uint32_t>(tree_.nodes.size() - 1);
   }
@@ -83,19 +83,33 @@ class Parser {
     node.children = std::move(children);
     return Add(std::move(node));
   }
+  // `set` is the whole class: where the case is ignored, it has every case of its code points.
   uint32_t AddClass(CodePointSet set) {
+    CountRanges(set);
     PatternTree::Node node;
     node.kind = Kind::kClass;
-    node.set = flags_.ignores_case ? FoldCase(set) : std::move(set);
-    num_ranges_ += node.set.ranges().size();
-    if (num_ranges_ > kMaxRanges) {
-      throw RequestError("too many ranges of characters (limit " + std::to_string(kMaxRanges) + ")");
-    }
+    node.set = std::move(set);
     return Add(std::move(node));
+  }
+  uint32_t AddCharacter(char32_t c) { return AddClass(Folded({{c, c}})); }
+
+  // A complement is taken of the folded set: (?i)[^a] and (?i)\W do not match what (?i)[a] and (?i)\w match.
+  CodePointSet Folded(CodePointSet set) const { return flags_.ignores_case ? FoldCase(set) : set; }
+  CodePointSet Folded(const CodePointSet& set, bool negated) const {
+    return negated ? Folded(set).Complement() : Folded(set);
+  }
+
+  // Bounds the time for sets. A property such as \pL has hundreds of ranges.
+  void CountRanges(const CodePointSet& set) {
+    num_ranges_ += set.ranges().size();
+    if (num_ranges_ > PatternTree::kMaxRanges) {
+      Fail("too many ranges of characters (limit " + std::to_string(PatternTree::kMaxRanges) + ")");
+    }
   }
 
   uint32_t Alternatives(int depth) {
-    if (depth > PatternTree::kMaxDepth) FailDepth();
+    if (depth > PatternTree::kMaxDepth)
+      Fail("nested too deeply (limit " + std::to_string(PatternTree::kMaxDepth) + ")");
     const Flags outer = flags_;
     std::vector<uint32_t> alternatives = {Sequence(depth)};
     while (Take("|")) alternatives.push_back(Sequence(depth));
@@ -129,7 +143,7 @@ class Parser {
   // Returns nullopt if the atom only sets flags.
   std::optional<uint32_t> Atom(int depth) {
     if (Take("(")) return Group(depth);
-    if (Take("[")) return AddClass(Bracket(0));
+    if (Take("[")) return AddClass(Bracket());
     if (Take(".")) {
       if (flags_.dot_matches_newline) return AddClass(CodePointSet::All());
       const CodePointSet line_ends =
@@ -144,8 +158,7 @@ class Parser {
     // Other braces and brackets stand for themselves, as in ECMA-262 without the u flag.
     if (LooksAt("{") && Counts(nullptr, nullptr)) Fail("nothing to repeat");
     if (LooksAt("\\")) return Escape();
-    const char32_t c = TakeCodePoint();
-    return AddClass({{c, c}});
+    return AddCharacter(TakeCodePoint());
   }
 
   std::optional<uint32_t> Group(int depth) {
@@ -168,6 +181,9 @@ class Parser {
         if (!Take(":")) Fail("unknown kind of group");
       }
       if (lookahead != Kind::kEmpty && !is_ecma_) Fail("look-ahead is not supported");
+      if (lookahead != Kind::kEmpty && ++num_lookaheads_ > PatternTree::kMaxLookaheads) {
+        Fail("too many look-aheads (limit " + std::to_string(PatternTree::kMaxLookaheads) + ")");
+      }
     }
     const uint32_t inner = Alternatives(depth + 1);
     if (!Take(")")) Fail("missing )");
@@ -237,10 +253,8 @@ class Parser {
   }
 
   uint32_t Quantified(uint32_t atom) {
-    for (int depth = 0;; ++depth) {
+    for (int num_quantifiers = 0;; ++num_quantifiers) {
       SkipSpace();
-      // Each quantifier is a level of the tree, which the compiler descends by recursion.
-      if (depth > PatternTree::kMaxDepth) FailDepth();
       uint32_t min = 0;
       uint32_t max = RegexStore::kUnbounded;
       if (Take("+")) {
@@ -249,6 +263,10 @@ class Parser {
         max = 1;
       } else if (!Take("*") && !Counts(&min, &max)) {
         return atom;
+      }
+      // The tree gets one level deeper for each of them.
+      if (num_quantifiers == PatternTree::kMaxDepth) {
+        Fail("too many quantifiers in a row (limit " + std::to_string(PatternTree::kMaxDepth) + ")");
       }
       const Kind kind = tree_.nodes[atom].kind;
       if (kind == Kind::kLookahead || kind == Kind::kNegativeLookahead) Fail("look-ahead cannot be repeated");
@@ -259,7 +277,9 @@ class Parser {
       node.min = min;
       node.max = max;
       atom = Add(std::move(node));
-      if (is_ecma_ && (LooksAt("*") || LooksAt("+") || LooksAt("?"))) Fail("nothing to repeat");
+      if (is_ecma_ && (LooksAt("*") || LooksAt("+") || LooksAt("?") || Counts(nullptr, nullptr))) {
+        Fail("nothing to repeat");
+      }
     }
   }
 
@@ -278,18 +298,12 @@ class Parser {
       ++at_;
       std::vector<uint32_t> parts;
       while (!AtEnd() && !Take("\\E")) {
-        const char32_t literal = TakeCodePoint();
-        parts.push_back(AddClass({{literal, literal}}));
+        parts.push_back(AddCharacter(TakeCodePoint()));
       }
       return Add(Kind::kSequence, std::move(parts));
     }
     at_ = start;
-    return AddClass(EscapedSet());
-  }
-
-  // Without regard to case, the opposite is that of all cases.
-  CodePointSet Opposite(const CodePointSet& set) const {
-    return (flags_.ignores_case ? FoldCase(set) : set).Complement();
+    return AddClass(Folded(EscapedSet()));
   }
 
   // Reads an escape of one character or of a class.
@@ -300,11 +314,11 @@ class Parser {
       case 'd':
       case 'w':
       case 's':
-        return EscapeClass(static_cast<char>(c), syntax_);
+        return NamedClass(static_cast<char>(c), false);
       case 'D':
       case 'W':
       case 'S':
-        return Opposite(EscapeClass(static_cast<char>(c - 'A' + 'a'), syntax_));
+        return NamedClass(static_cast<char>(c - 'A' + 'a'), true);
       case 'p':
       case 'P':
         return Property(c == 'P');
@@ -313,6 +327,12 @@ class Parser {
         return {{value, value}};
       }
     }
+  }
+
+  CodePointSet NamedClass(char letter, bool negated) {
+    const CodePointSet set = EscapeClass(letter, syntax_);
+    CountRanges(set);
+    return Folded(set, negated);
   }
 
   CodePointSet Property(bool negated) {
@@ -333,7 +353,8 @@ class Parser {
     }
     const std::optional<CodePointSet> set = UnicodeClass(name);
     if (!set) Fail("unknown Unicode property");
-    return negated ? Opposite(*set) : *set;
+    CountRanges(*set);
+    return Folded(*set, negated);
   }
 
   std::optional<char32_t> HexDigits(size_t num_digits) {
@@ -418,66 +439,75 @@ class Parser {
     return c;
   }
 
-  CodePointSet Bracket(int depth) {
-    if (depth > PatternTree::kMaxDepth) Fail("nested too deeply");
+  // Reads a class after its [. Rust ignores space also in classes; RE2 and ECMA-262 do not have the flag x.
+  CodePointSet Bracket() {
     const bool negated = Take("^");
     CodePointSet set;
     std::vector<CodePointRange> ranges;
-    bool is_first = true;
-    while (true) {
+    const auto add = [&](const BracketItem& item) {
+      if (item.character) {
+        ranges.push_back({*item.character, *item.character});
+      } else {
+        set = set.Union(item.set);
+      }
+    };
+    for (bool is_first = true;; is_first = false) {
+      SkipSpace();
       if (AtEnd()) Fail("missing ]");
       // In ECMA-262, [] matches nothing and [^] everything. Elsewhere a first ] stands for itself.
       if (LooksAt("]") && (is_ecma_ || !is_first)) break;
-      is_first = false;
       if (!is_ecma_ && LooksAt("[:")) {
-        const size_t end = pattern_.find(":]", at_);
-        if (end == pattern_.npos) Fail("missing :]");
-        std::string_view name = pattern_.substr(at_ + 2, end - at_ - 2);
-        const bool is_complement = name.starts_with('^');
-        if (is_complement) name.remove_prefix(1);
-        const std::optional<CodePointSet> posix = PosixClass(name);
-        if (!posix) Fail("unknown class");
-        set = set.Union(is_complement ? posix->Complement() : *posix);
-        at_ = end + 2;
+        set = set.Union(TakePosixClass());
         continue;
       }
       // Rust reads nested classes and operators, which are ordinary characters for RE2.
       if (syntax_ == PatternSyntax::kRust && (LooksAt("[") || LooksAt("&&") || LooksAt("--") || LooksAt("~~"))) {
         Fail("nested classes and operators of classes are not supported");
       }
-      const CodePointSet first = BracketItem();
+      const BracketItem first = TakeBracketItem();
+      SkipSpace();
       if (!LooksAt("-") || pattern_.substr(at_).starts_with("-]")) {
-        if (first.ranges().size() == 1) {
-          ranges.push_back(first.ranges()[0]);
-        } else {
-          set = set.Union(first);
-        }
+        add(first);
         continue;
       }
-      const auto is_single = [](const CodePointSet& s) {
-        return s.ranges().size() == 1 && s.ranges()[0].first == s.ranges()[0].last;
-      };
       ++at_;
+      SkipSpace();
       if (AtEnd()) Fail("missing ]");
-      const CodePointSet last = BracketItem();
-      if (!is_single(first) || !is_single(last)) Fail("a class cannot be the end of a range");
-      if (first.ranges()[0].first > last.ranges()[0].first) Fail("the ends of a range are in the wrong order");
-      ranges.push_back({first.ranges()[0].first, last.ranges()[0].first});
+      const BracketItem last = TakeBracketItem();
+      if (!first.character || !last.character) {
+        if (!is_ecma_) Fail("a class cannot be the end of a range");
+        // Without the u flag, ECMA-262 lets this minus stand for itself. Patterns in schemas use [\w-.] so.
+        add(first);
+        ranges.push_back({'-', '-'});
+        add(last);
+        continue;
+      }
+      if (*first.character > *last.character) Fail("the ends of a range are in the wrong order");
+      ranges.push_back({*first.character, *last.character});
     }
     Take("]");
-    set = set.Union(CodePointSet(std::move(ranges)));
-    if (negated && flags_.ignores_case) set = FoldCase(set);
-    return negated ? set.Complement() : set;
+    return Folded(set.Union(CodePointSet(std::move(ranges))), negated);
   }
 
-  CodePointSet BracketItem() {
-    if (LooksAt("\\b") && is_ecma_) {
-      at_ += 2;
-      return {{'\b', '\b'}};
-    }
-    if (LooksAt("\\")) return EscapedSet();
-    const char32_t c = TakeCodePoint();
-    return {{c, c}};
+  CodePointSet TakePosixClass() {
+    const size_t end = pattern_.find(":]", at_);
+    if (end == pattern_.npos) Fail("missing :]");
+    std::string_view name = pattern_.substr(at_ + 2, end - at_ - 2);
+    const bool is_complement = name.starts_with('^');
+    if (is_complement) name.remove_prefix(1);
+    const std::optional<CodePointSet> set = PosixClass(name);
+    if (!set) Fail("unknown class");
+    at_ = end + 2;
+    return Folded(*set, is_complement);
+  }
+
+  BracketItem TakeBracketItem() {
+    if (is_ecma_ && Take("\\b")) return {'\b', {}};
+    if (!LooksAt("\\")) return {TakeCodePoint(), {}};
+    const char next = at_ + 1 < pattern_.size() ? pattern_[at_ + 1] : '\0';
+    const CodePointSet set = EscapedSet();
+    if (std::string_view("dDwWsSpP").find(next) != std::string_view::npos) return {std::nullopt, set};
+    return {set.ranges()[0].first, {}};
   }
 
   std::string_view pattern_;
@@ -485,8 +515,9 @@ class Parser {
   bool is_ecma_;
   size_t at_ = 0;
   Flags flags_;
+  size_t num_ranges_ = 0;
+  size_t num_lookaheads_ = 0;
   PatternTree tree_;
-  size_t num_ranges_ = 0;  // of all classes
 };
 
 }  // namespace

@@ -13,6 +13,8 @@ namespace vllm {
 struct PatternTree {
   static constexpr size_t kMaxNodes = 100'000;
   static constexpr int kMaxDepth = 250;
+  static constexpr size_t kMaxLookaheads = 1000;         // each may repeat the alternatives that follow it
+  static constexpr size_t kMaxRanges = size_t{1} << 18;  // of all classes together
   static constexpr size_t kMaxBytes = size_t{1} << 20;
 
   enum class Kind : uint8_t {
@@ -31,6 +33,7 @@ struct PatternTree {
     CodePointSet set;                // kClass
     std::vector<uint32_t> children;  // kSequence, kAlternatives; one for kRepeat and look-ahead
     uint32_t min = 0, max = 0;       // kRepeat
+    bool has_lookahead = false;      // this or a descendant is look-ahead
   };
   std::vector<Node> nodes;
   uint32_t root = 0;

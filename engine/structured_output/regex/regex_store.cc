@@ -1,7 +1,6 @@
 #include "engine/structured_output/regex/regex_store.h"
 
 #include <algorithm>
-#include <deque>
 
 namespace vllm {
 namespace {
@@ -9,6 +8,8 @@ namespace {
 [[noreturn]] void ThrowLimit(const char* what, size_t limit) {
   throw GrammarLimitError("the grammar needs too many " + std::string(what) + " (limit " + std::to_string(limit) + ")");
 }
+
+uint32_t Saturated(uint64_t value) { return static_cast<uint32_t>(std::min<uint64_t>(UINT32_MAX, value)); }
 
 uint64_t Mix(uint64_t hash, uint64_t value) {
   hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
@@ -18,7 +19,7 @@ uint64_t Mix(uint64_t hash, uint64_t value) {
 }  // namespace
 
 RegexStore::RegexStore() : ids_(64, Hash{this}, Equal{this}) {
-  Intern({.kind = Kind::kNothing});
+  Intern({.kind = Kind::kNothing, .min_bytes = UINT32_MAX});
   Intern({.kind = Kind::kEmpty, .nullable = true});
   Intern({.kind = Kind::kNot, .nullable = true, .a = kNothing});
 }
@@ -51,14 +52,17 @@ RegexId RegexStore::Intern(Node node) {
   const auto id = static_cast<RegexId>(nodes_.size());
   nodes_.push_back(node);
   try {
-    nothing_.push_back(0);
+    emptiness_.push_back(Emptiness::kUnknown);
+    text_ahead_.push_back(0);
     const auto [it, inserted] = ids_.insert(id);
     if (inserted) return id;
     nodes_.pop_back();
-    nothing_.pop_back();
+    emptiness_.pop_back();
+    text_ahead_.pop_back();
     return *it;
   } catch (...) {
-    nothing_.resize(id);
+    emptiness_.resize(id);
+    text_ahead_.resize(id);
     nodes_.pop_back();
     throw;
   }
@@ -66,6 +70,9 @@ RegexId RegexStore::Intern(Node node) {
 
 RegexId RegexStore::InternList(Kind kind, const std::vector<RegexId>& operands) {
   if (operands.size() > kMaxOperands) ThrowLimit("alternatives of a regular expression", kMaxOperands);
+  if (operands_.size() + operands.size() > kMaxAllOperands) {
+    ThrowLimit("alternatives of all regular expressions", kMaxAllOperands);
+  }
   Node node{.kind = kind, .nullable = kind == Kind::kAnd, .may_be_nothing = kind == Kind::kAnd};
   node.a = static_cast<uint32_t>(operands_.size());
   node.b = static_cast<uint32_t>(operands.size());
@@ -74,6 +81,10 @@ RegexId RegexStore::InternList(Kind kind, const std::vector<RegexId>& operands) 
     node.nullable = kind == Kind::kAnd ? node.nullable && part.nullable : node.nullable || part.nullable;
     node.may_be_nothing = node.may_be_nothing || part.may_be_nothing;
     node.depth = std::max(node.depth, static_cast<uint16_t>(part.depth + 1));
+    const bool is_first = operand == operands.front();
+    node.min_bytes = is_first             ? part.min_bytes
+                     : kind == Kind::kAnd ? std::max(node.min_bytes, part.min_bytes)
+                                          : std::min(node.min_bytes, part.min_bytes);
   }
   operands_.insert(operands_.end(), operands.begin(), operands.end());
   const size_t size = nodes_.size();
@@ -98,7 +109,7 @@ RegexId RegexStore::Bytes(const ByteSet& set) {
   if (set.empty()) return kNothing;
   sets_.push_back(set);
   const size_t size = nodes_.size();
-  const RegexId id = Intern({.kind = Kind::kBytes, .a = static_cast<uint32_t>(sets_.size() - 1)});
+  const RegexId id = Intern({.kind = Kind::kBytes, .min_bytes = 1, .a = static_cast<uint32_t>(sets_.size() - 1)});
   if (nodes_.size() == size) {
     sets_.pop_back();
   } else {
@@ -149,6 +160,7 @@ RegexId RegexStore::AutomatonState(uint32_t index, int32_t state) {
   if (state < 0) return kNothing;
   return Intern({.kind = Kind::kAutomaton,
                  .nullable = automata_[index]->IsFinal(state),
+                 .min_bytes = automata_[index]->IsFinal(state) ? 0u : 1u,
                  .a = index,
                  .b = static_cast<uint32_t>(state)});
 }
@@ -200,6 +212,7 @@ RegexId RegexStore::ConcatPair(RegexId first, RegexId second) {
             .nullable = x.nullable && y.nullable,
             .may_be_nothing = x.may_be_nothing || y.may_be_nothing,
             .depth = static_cast<uint16_t>(x.depth + 1),
+            .min_bytes = Saturated(uint64_t{x.min_bytes} + y.min_bytes),
             .a = first,
             .b = second};
   // Derivative follows a chain of concatenations in a loop.
@@ -283,6 +296,7 @@ RegexId RegexStore::Not(RegexId operand) {
                  .nullable = !node.nullable,
                  .may_be_nothing = true,
                  .depth = static_cast<uint16_t>(node.depth + 1),
+                 .min_bytes = node.nullable ? 1u : 0u,
                  .a = operand});
 }
 
@@ -306,6 +320,7 @@ RegexId RegexStore::Repeat(RegexId operand, uint32_t min, uint32_t max) {
                  .nullable = min == 0,
                  .may_be_nothing = min > 0 && node.may_be_nothing,
                  .depth = static_cast<uint16_t>(node.depth + 1),
+                 .min_bytes = Saturated(uint64_t{node.min_bytes} * min),
                  .a = operand,
                  .b = min,
                  .max = max});
@@ -335,6 +350,9 @@ RegexId RegexStore::Derivative(RegexId id, uint8_t byte) {
 }
 
 RegexId RegexStore::ComputeDerivative(const Node& node, RegexId id, uint8_t byte) {
+  const uint64_t num_steps = node.kind == Kind::kOr || node.kind == Kind::kAnd ? node.b : 1;
+  if (num_steps > building_steps_left_) ThrowLimit("steps to be built", kMaxBuildingSteps);
+  if (building_steps_left_ != UINT64_MAX) building_steps_left_ -= num_steps;
   switch (node.kind) {
     case Kind::kConcat: {
       std::vector<RegexId> alternatives;
@@ -371,50 +389,6 @@ RegexId RegexStore::ComputeDerivative(const Node& node, RegexId id, uint8_t byte
   }
 }
 
-bool RegexStore::IsNothing(RegexId id) {
-  if (!nodes_[id].may_be_nothing) return id == kNothing;
-  if (nothing_[id] != 0) return nothing_[id] == 1;
-  // Look for a text, by turns depth first, which finds a long one, and breadth first, which finds a short one even if
-  // depth first is lost in a part where there are many states and no text.
-  std::array<uint8_t, 256> bytes{};
-  for (size_t byte = 256; byte-- > 0;) bytes[classes_[byte]] = static_cast<uint8_t>(byte);
-  struct Visit {
-    RegexId id;
-    size_t parent;
-  };
-  std::vector<Visit> visits = {{id, 0}};
-  std::unordered_set<RegexId> seen = {id};
-  std::deque<size_t> pending = {0};
-  for (bool is_depth_first = true; !pending.empty(); is_depth_first = !is_depth_first) {
-    const size_t index = is_depth_first ? pending.back() : pending.front();
-    is_depth_first ? pending.pop_back() : pending.pop_front();
-    const RegexId current = visits[index].id;
-    if (nodes_[current].nullable || !nodes_[current].may_be_nothing || nothing_[current] == 2) {
-      for (size_t i = index;; i = visits[i].parent) {
-        nothing_[visits[i].id] = 2;
-        if (i == 0) return false;
-      }
-    }
-    for (size_t c = num_classes_; c-- > 0;) {
-      const RegexId next = Derivative(current, bytes[c]);
-      if (next == kNothing || nothing_[next] == 1 || !seen.insert(next).second) continue;
-      if (visits.size() == kMaxEmptinessStates) {
-        throw EmptinessLimitError("the grammar needs too many states to find out if it has a text (limit " +
-                                  std::to_string(kMaxEmptinessStates) + ")");
-      }
-      visits.push_back({next, index});
-      pending.push_back(visits.size() - 1);
-    }
-  }
-  for (const Visit& visit : visits) nothing_[visit.id] = 1;
-  return true;
-}
-
-bool RegexStore::CanContinue(RegexId id) {
-  if (id == kEmpty) return false;
-  return !nodes_[id].nullable || !IsNothing(And({id, Not(kEmpty)}));
-}
-
 bool RegexStore::Matches(RegexId id, std::string_view text) {
   for (const char c : text) id = Derivative(id, static_cast<uint8_t>(c));
   return nodes_[id].nullable;
@@ -432,7 +406,8 @@ void RegexStore::Truncate(size_t size) {
   operands_.resize(num_operands);
   sets_.resize(num_sets);
   nodes_.resize(size);
-  nothing_.resize(size);
+  emptiness_.resize(size);
+  text_ahead_.resize(size);
 }
 
 }  // namespace vllm

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -51,9 +52,15 @@ class RegexStore {
   // Limits. A function that would exceed one throws GrammarLimitError.
   static constexpr size_t kMaxNodes = size_t{1} << 22;
   static constexpr size_t kMaxDepth = 1000;
-  static constexpr size_t kMaxOperands = size_t{1} << 16;  // of one kOr or kAnd
+  static constexpr size_t kMaxOperands = size_t{1} << 16;     // of one kOr or kAnd
+  static constexpr size_t kMaxAllOperands = size_t{1} << 25;  // of all kOr and kAnd together
   static constexpr uint32_t kMaxRepeat = uint32_t{1} << 24;
-  static constexpr size_t kMaxEmptinessStates = 100'000;  // that one IsNothing visits
+  // Of one search for a text: the operands whose derivatives are needed.
+  static constexpr size_t kMaxEmptinessSteps = 4'000'000;
+  // The same while texts are matched, which must not wait long.
+  static constexpr size_t kMaxMatchingEmptinessSteps = 500'000;
+  // The operands whose derivatives are needed until FinishBuilding.
+  static constexpr uint64_t kMaxBuildingSteps = 40'000'000;
 
   RegexStore();
   RegexStore(const RegexStore&) = delete;
@@ -74,10 +81,30 @@ class RegexStore {
   RegexId Optional(RegexId operand) { return Repeat(operand, 0, 1); }
   RegexId Star(RegexId operand) { return Repeat(operand, 0, kUnbounded); }
 
+  // Returns the counts of the repetition if the expression is `operand` repeated, or repeated once or never.
+  std::optional<std::pair<uint32_t, uint32_t>> CountsOf(RegexId id, RegexId operand) const;
+  // Replaces unlimited repetitions outside complements by at most `max` of the operand, or the least that is allowed.
+  // So it removes texts.
+  RegexId WithBoundedRepetitions(RegexId id, uint32_t max);
+  // Replaces `tail` at the end of sequences by kEverything. If `tail` is Star(x), no text of x is the beginning of
+  // another one, and all sequences are sequences of texts of x, then the result matches the same texts among those of
+  // `tail`. It needs fewer derivatives, because what follows no longer matters.
+  RegexId WithEverythingAtEnd(RegexId id, RegexId tail);
+
   bool MatchesEmpty(RegexId id) const { return nodes_[id].nullable; }
-  // Returns true if the expression matches no text at all. Throws EmptinessLimitError.
+  // Changes the limits of steps. Called when the expressions of a grammar are complete and texts are matched.
+  void FinishBuilding() {
+    building_steps_left_ = UINT64_MAX;
+    max_emptiness_steps_ = kMaxMatchingEmptinessSteps;
+  }
+  // For tests.
+  void LimitSteps(uint64_t num_steps) { building_steps_left_ = num_steps; }
+
+  // Returns true if the expression matches no text at all. The result, or the failure, depends on the expression only,
+  // not on what was found out before. Throws EmptinessLimitError.
   bool IsNothing(RegexId id);
-  // Returns true if the expression matches a text of at least one byte. REQUIRES: not IsNothing(id).
+  // Returns true if the expression matches a text of at least one byte. REQUIRES: not IsNothing(id). Throws
+  // EmptinessLimitError.
   bool CanContinue(RegexId id);
   RegexId Derivative(RegexId id, uint8_t byte);
   // For tests and for short texts; equal to the derivatives by all bytes in turn.
@@ -104,6 +131,7 @@ class RegexStore {
     bool nullable = false;        // matches the empty text
     bool may_be_nothing = false;  // matches no text, perhaps: contains kAnd or kNot
     uint16_t depth = 1;
+    uint32_t min_bytes = 0;  // no text is shorter; UINT32_MAX at most
     // kBytes: index of the set. kAutomaton: index, state. kConcat: operands. kOr, kAnd: range of operands_. kNot: the
     // operand. kRepeat: the operand, and the counts.
     uint32_t a = 0, b = 0, max = 0;
@@ -127,6 +155,21 @@ class RegexStore {
   RegexId AutomatonState(uint32_t index, int32_t state);
   RegexId ComputeDerivative(const Node& node, RegexId id, uint8_t byte);
   void RefineClasses(const ByteSet& set);
+  // The functions below are in emptiness.cc.
+  enum class Emptiness : int8_t { kUnknown, kNothing, kSomething, kLimit };
+  class TextSearch;
+  Emptiness FindEmptiness(RegexId id);
+  // Follows derivatives of ever smaller min_bytes. Returns true if they lead to a text.
+  bool IsTextAhead(RegexId id);
+  RegexId NearerText(RegexId id);
+  Emptiness SearchText(RegexId id, bool may_relax);
+  [[noreturn]] void ThrowEmptinessLimit() const;
+  bool HasNoTextWithoutCounts(RegexId id);
+  // Replaces counted repetitions outside complements by unlimited ones.
+  RegexId WithoutCounts(RegexId id);
+  // Replaces the repetitions outside complements by function(operand, min, max).
+  template <typename Function>
+  RegexId MapRepetitions(RegexId id, const Function& function, std::unordered_map<RegexId, RegexId>& done);
   // Replaces operands of kind `kind` by theirs, sorts, and removes duplicates. Merges sets of bytes into one.
   void Flatten(Kind kind, std::vector<RegexId>& operands);
 
@@ -136,9 +179,12 @@ class RegexStore {
   std::vector<std::shared_ptr<const ByteAutomaton>> automata_;
   std::unordered_set<RegexId, Hash, Equal> ids_;
   std::unordered_map<uint64_t, RegexId> derivatives_;  // by id and byte, of expressions with many parts
-  std::vector<int8_t> nothing_;                        // by id: 0 unknown, 1 matches nothing, 2 matches something
+  std::vector<Emptiness> emptiness_;                   // by id
+  std::vector<int8_t> text_ahead_;                     // by id: 0 unknown, 1 no, 2 yes
   std::array<uint8_t, 256> classes_{};
   size_t num_classes_ = 1;
+  uint64_t building_steps_left_ = kMaxBuildingSteps;
+  size_t max_emptiness_steps_ = kMaxEmptinessSteps;
 };
 
 }  // namespace vllm
