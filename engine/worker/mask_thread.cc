@@ -1,5 +1,7 @@
 #include "engine/worker/mask_thread.h"
 
+#include <pthread.h>
+
 namespace vllm {
 
 MaskThread::MaskThread() : thread_([this] { Run(); }) {}
@@ -30,6 +32,7 @@ void MaskThread::Finish() {
 }
 
 void MaskThread::Run() {
+  pthread_setname_np(pthread_self(), "masks");
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return must_exit_ || next_ < constraints_.size(); });

@@ -52,7 +52,7 @@ inline EngineCoreRequest RandomRequest(std::mt19937& random, SteadyTime now) {
   params.ignore_eos = random() % 2 == 0;
   if (random() % 2 == 0) params.max_tokens = static_cast<int64_t>(random() % 500);
   params.min_tokens = static_cast<int64_t>(random() % 9);
-  if (random() % 2 == 0) params.logprobs = static_cast<int64_t>(random() % 5) - 1;
+  if (random() % 2 == 0) params.logprobs = static_cast<int64_t>(random() % 6) - 1;
   if (random() % 2 == 0) params.prompt_logprobs = static_cast<int64_t>(random() % 5) - 1;
   params.detokenize = random() % 2 == 0;
   params.skip_special_tokens = random() % 2 == 0;
@@ -67,6 +67,7 @@ inline EngineCoreRequest RandomRequest(std::mt19937& random, SteadyTime now) {
     params.structured_outputs = StructuredOutputsParams{RandomText(random),
                                                         static_cast<StructuredOutputsParams::Kind>(random() % 5),
                                                         {RandomText(random)},
+                                                        RandomText(random),
                                                         true,
                                                         false};
   }

@@ -129,7 +129,7 @@ class ChangingFileTest : public testing::Test {
     const RewritingWeights changing(*weights, change);
     SingleRankCommunicator communicator;
     LogitsBuffer logits_buffer(config_);
-    return MessageOf<ModelError>([&] { Worker worker(config_, changing, communicator, {}, logits_buffer); });
+    return MessageOf<ModelError>([&] { Worker worker(config_, changing, communicator, {}, logits_buffer, nullptr); });
   }
   std::string File() const { return directory_ + "/model.safetensors"; }
 

@@ -20,7 +20,8 @@ bool SetSamplingField(const std::string& name, const nlohmann::ordered_json& val
 StructuredOutputsParams StructuredOutputsField(const std::string& name, const nlohmann::ordered_json& value);
 // The reverse of StructuredOutputsField.
 nlohmann::ordered_json StructuredOutputsJson(const StructuredOutputsParams& params);
-// Reads OpenAI's response_format: a type of text, json_object, json_schema, or vLLM's structural_tag. Returns nullopt for text. Throws RowError.
+// Reads OpenAI's response_format: a type of text, json_object, json_schema, or vLLM's structural_tag. Returns nullopt
+// for text. Throws RowError.
 std::optional<StructuredOutputsParams> ResponseFormatField(const nlohmann::ordered_json& value);
 
 // Convert a JSON value to the return type. Throw the same RowError if its type does not match. IntegerField also
