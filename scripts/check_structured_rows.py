@@ -105,7 +105,7 @@ def is_valid(constraint, text):
 
 def run(program, model, path, flags):
     with tempfile.TemporaryDirectory() as directory:
-        command = [program, "batch", path, "-m", model, "-o", directory + "/out.jsonl", "--ephemeral", "-q"] + flags
+        command = [program, "batch", path, "-m", model, "-o", directory + "/out.jsonl", "--ephemeral", "--quiet"] + flags
         subprocess.run(command, check=False)
         with open(directory + "/out.jsonl") as file:
             return {record["index"]: record for record in map(json.loads, file)}

@@ -260,7 +260,10 @@ TEST_P(HeldRequestsTest, AHeldRequestFailsWithTheEngine) {
 // A waiting caller polls the descriptor, so the end of the compilation must make it readable.
 TEST_P(HeldRequestsTest, TheDescriptorIsReadableWhenAGrammarIsCompiled) {
   MakeBusy();
-  if (engine_->OutputFd() < 0) GTEST_SKIP() << "this client has none";
+  if (engine_->OutputFd() < 0) {
+    EXPECT_EQ(GetParam(), ClientKind::kInproc);  // the caller of an InprocClient does not poll
+    return;
+  }
   AddConstrained("slow", kSlow);
   Step();
   pollfd fd = {engine_->OutputFd(), POLLIN, 0};
