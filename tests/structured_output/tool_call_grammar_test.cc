@@ -23,6 +23,7 @@ using testing_support::GrammarText;
 using testing_support::NamedCall;
 using testing_support::OrderedJson;
 using testing_support::TestTools;
+using testing_support::WeatherArguments;
 using Position = GrammarAutomaton::Position;
 
 enum class Choice { kAuto, kRequired };
@@ -108,13 +109,7 @@ class ToolCallGrammarTest : public ::testing::TestWithParam<std::string> {
   std::string Text(const std::vector<NamedCall>& calls) const { return CallsText(format().syntax, calls); }
 
   static std::vector<std::vector<NamedCall>> Calls() {
-    const OrderedJson weather = {{"city", "Zürich \"East\", 'x' {[\\]}"},
-                                 {"days", 3},
-                                 {"factor", -1.5},
-                                 {"hourly", true},
-                                 {"tags", {"a", "b, c", 1, nullptr}},
-                                 {"options", {{"deep", {{"x", {1, 2, {{"y", "}"}}}}}}, {"e", OrderedJson::object()}}},
-                                 {"note", nullptr}};
+    const OrderedJson weather = WeatherArguments();
     const OrderedJson other = {{"note", "null and void"}, {"city", "two\nlines\n"}, {"unit", "celsius"}};
     return {{{"get_weather", weather}},
             {{"get_time", OrderedJson::object()}},

@@ -21,6 +21,17 @@ struct NamedCall {
   OrderedJson arguments;
 };
 
+// Arguments of get_weather with all types, and with characters that formats must escape or quote.
+inline OrderedJson WeatherArguments() {
+  return {{"city", "Zürich \"East\", 'x' {[\\]}"},
+          {"days", 3},
+          {"factor", -1.5},
+          {"hourly", true},
+          {"tags", {"a", "b, c", 1, nullptr}},
+          {"options", {{"deep", {{"x", {1, 2, {{"y", "}"}}}}}}, {"e", OrderedJson::object()}}},
+          {"note", nullptr}};
+}
+
 // Tools with one parameter of each type.
 inline std::shared_ptr<const ToolSet> TestTools() {
   return std::make_shared<const ToolSet>(ParseToolDefinitions(R"([

@@ -17,6 +17,7 @@ using testing_support::EventsOf;
 using testing_support::NamedCall;
 using testing_support::OrderedJson;
 using testing_support::TestTools;
+using testing_support::WeatherArguments;
 
 std::string Detected(std::string_view chat_template, const std::set<std::string>& tokens = {}) {
   const ToolCallFormat* format =
@@ -103,13 +104,7 @@ class SyntaxTest : public ::testing::TestWithParam<std::string> {
 };
 
 TEST_P(SyntaxTest, CallsAreParsed) {
-  const OrderedJson weather = {{"city", "Zürich \"East\", 'x' {[\\]}"},
-                               {"days", 3},
-                               {"factor", -1.5},
-                               {"hourly", true},
-                               {"tags", {"a", "b, c", 1, nullptr}},
-                               {"options", {{"deep", {{"x", {1, 2, {{"y", "}"}}}}}}, {"e", OrderedJson::object()}}},
-                               {"note", nullptr}};
+  const OrderedJson weather = WeatherArguments();
   ExpectRoundTrip("", {{"get_weather", weather}});
   ExpectRoundTrip("Let me see.\n", {{"get_weather", weather}});
   ExpectRoundTrip("", {{"get_time", OrderedJson::object()}});
