@@ -88,16 +88,16 @@ Tokenizer::Tokenizer(std::unique_ptr<const TokenizerParts> parts) : parts_(std::
 Tokenizer::~Tokenizer() = default;
 
 std::vector<int32_t> Tokenizer::Encode(std::string_view text, bool add_special_tokens, bool parse_special) const {
-  std::vector<int32_t> ids = Encode(text, parse_special, stop_);
+  std::vector<int32_t> ids = IdsOf(text, parse_special, stop_);
   if (add_special_tokens) parts_->post_processor.Apply(ids);
   return ids;
 }
 
 std::vector<int32_t> Tokenizer::EncodeOrdinary(std::string_view text) const {
-  return Encode(text, /*parse_special=*/false, /*stop=*/nullptr);
+  return IdsOf(text, /*parse_special=*/false, /*stop=*/nullptr);
 }
 
-std::vector<int32_t> Tokenizer::Encode(std::string_view text, bool parse_special, const std::atomic<bool>* stop) const {
+std::vector<int32_t> Tokenizer::IdsOf(std::string_view text, bool parse_special, const std::atomic<bool>* stop) const {
   std::string repaired;
   if (!IsValidUtf8(text)) {
     repaired = ReplaceInvalidUtf8(text);

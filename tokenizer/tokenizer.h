@@ -63,7 +63,7 @@ class Tokenizer {
   explicit Tokenizer(std::unique_ptr<const TokenizerParts> parts);
 
  private:
-  std::vector<int32_t> Encode(std::string_view text, bool parse_special, const std::atomic<bool>* stop) const;
+  std::vector<int32_t> IdsOf(std::string_view text, bool parse_special, const std::atomic<bool>* stop) const;
 
   std::unique_ptr<const TokenizerParts> parts_;
   const std::atomic<bool>* stop_ = nullptr;
