@@ -51,8 +51,8 @@ class RequestState {
   FinishReason reason_ = FinishReason::kNone;
   StopReason stop_reason_;
   RequestMetrics metrics_;
-  bool
-      is_constrained_;  // the output has a constraint, except that of tool calls, whose parser knows which are complete
+  // The output has a constraint, but not that of tool calls, whose parser knows which are complete.
+  bool is_constrained_;
   std::optional<OutputConstraint> constraint_;  // none: not constrained, or not set yet
   std::optional<bool> valid_;
 };
