@@ -21,8 +21,8 @@
 #include "app/live/live_directory.h"
 #include "app/live/live_protocol.h"
 #include "app/output/json_text.h"
-#include "engine/core/block_signals.h"
-#include "engine/core/event_fd.h"
+#include "engine/threading/block_signals.h"
+#include "engine/threading/event_fd.h"
 #include "tokenizer/formats/regular_file.h"
 
 namespace vllm::app {

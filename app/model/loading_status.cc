@@ -7,7 +7,7 @@
 
 #include "app/output/duration_text.h"
 #include "app/terminal/progress_line.h"
-#include "engine/core/block_signals.h"
+#include "engine/threading/block_signals.h"
 
 namespace vllm::app {
 namespace {

@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "engine/core/engine_monitor.h"
-#include "engine/core/event_fd.h"
 #include "engine/core/input_queue.h"
 #include "engine/core/step_interrupt.h"
-#include "engine/core/thread_annotations.h"
+#include "engine/threading/event_fd.h"
+#include "engine/threading/thread_annotations.h"
 
 namespace vllm {
 

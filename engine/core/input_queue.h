@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "engine/core/engine_core_client.h"
-#include "engine/core/thread_annotations.h"
 #include "engine/request/engine_core_request.h"
 #include "engine/request/scheduler_stats.h"
+#include "engine/threading/thread_annotations.h"
 
 namespace vllm {
 

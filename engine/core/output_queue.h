@@ -8,10 +8,10 @@
 #include <optional>
 #include <string>
 
-#include "engine/core/event_fd.h"
 #include "engine/core/request_index.h"
-#include "engine/core/thread_annotations.h"
 #include "engine/request/engine_core_outputs.h"
+#include "engine/threading/event_fd.h"
+#include "engine/threading/thread_annotations.h"
 
 namespace vllm {
 

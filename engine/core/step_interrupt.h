@@ -13,9 +13,9 @@
 #include <span>
 #include <vector>
 
-#include "engine/core/thread_annotations.h"
 #include "engine/request/engine_core_request.h"
 #include "engine/sched/scheduler_output.h"
+#include "engine/threading/thread_annotations.h"
 #include "kernels/threading/cancellation.h"
 
 namespace vllm {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "engine/config/errors.h"
-#include "engine/core/block_signals.h"
+#include "engine/threading/block_signals.h"
 #include "engine/trace/trace_recorder.h"
 #include "kernels/threading/available_memory.h"
 

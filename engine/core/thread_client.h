@@ -15,7 +15,7 @@
 #include "engine/core/engine_core_monitor.h"
 #include "engine/core/input_queue.h"
 #include "engine/core/output_queue.h"
-#include "engine/core/thread_annotations.h"
+#include "engine/threading/thread_annotations.h"
 
 namespace vllm {
 

@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "engine/config/errors.h"
-#include "engine/core/event_fd.h"
 #include "engine/core/thread_client.h"
 #include "engine/data_parallel/data_parallel_router.h"
+#include "engine/threading/event_fd.h"
 #include "tokenizer/formats/regular_file.h"
 
 namespace vllm {

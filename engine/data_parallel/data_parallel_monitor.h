@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "engine/core/engine_core_monitor.h"
-#include "engine/core/event_fd.h"
-#include "engine/core/thread_annotations.h"
+#include "engine/threading/event_fd.h"
+#include "engine/threading/thread_annotations.h"
 
 namespace vllm {
 

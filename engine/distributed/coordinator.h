@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "engine/core/engine_core_client.h"
-#include "engine/core/thread_annotations.h"
 #include "engine/data_parallel/data_parallel_client.h"
 #include "engine/distributed/remote_engine_client.h"
 #include "engine/distributed/transport.h"
 #include "engine/distributed/wire.h"
+#include "engine/threading/thread_annotations.h"
 
 namespace vllm {
 

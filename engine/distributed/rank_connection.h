@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/core/event_fd.h"
-#include "engine/core/thread_annotations.h"
 #include "engine/distributed/transport.h"
 #include "engine/distributed/wire.h"
+#include "engine/threading/event_fd.h"
+#include "engine/threading/thread_annotations.h"
 
 namespace vllm {
 

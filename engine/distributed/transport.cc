@@ -9,7 +9,7 @@
 #include <system_error>
 
 #include "engine/config/errors.h"
-#include "engine/core/block_signals.h"
+#include "engine/threading/block_signals.h"
 
 namespace vllm {
 namespace {

@@ -28,9 +28,9 @@
 #include <utility>
 #include <vector>
 
-#include "engine/core/event_fd.h"
-#include "engine/core/thread_annotations.h"
 #include "engine/distributed/packet_link.h"
+#include "engine/threading/event_fd.h"
+#include "engine/threading/thread_annotations.h"
 
 namespace vllm {
 

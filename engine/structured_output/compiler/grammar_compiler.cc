@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "engine/config/errors.h"
-#include "engine/core/block_signals.h"
 #include "engine/structured_output/compile_grammar.h"
 #include "engine/structured_output/continuation_tokens.h"
+#include "engine/threading/block_signals.h"
 #include "tokenizer/token_bytes.h"
 #include "tokenizer/tokenizer.h"
 

@@ -12,11 +12,11 @@
 #include <memory>
 #include <thread>
 
-#include "engine/core/thread_annotations.h"
 #include "engine/request/structured_outputs_params.h"
 #include "engine/structured_output/compiler/grammar_cache.h"
 #include "engine/structured_output/compiler/grammar_future.h"
 #include "engine/structured_output/dialects/grammar_vocabulary.h"
+#include "engine/threading/thread_annotations.h"
 
 namespace vllm::tokenizer {
 class Tokenizer;

@@ -1,4 +1,4 @@
-#include "engine/core/event_fd.h"
+#include "engine/threading/event_fd.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
