@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <random>
 #include <set>
@@ -109,6 +110,28 @@ TEST(RegexStoreTest, RandomExpressionsMatchTheTextsOfTheirDefinition) {
     }
     ASSERT_TRUE(sample.texts.empty() || !store.IsNothing(sample.id)) << "round " << round;
   }
+}
+
+TEST(RegexStoreTest, BytesOfOneGroupHaveTheSameDerivative) {
+  const std::vector<std::string> all = AllTexts();
+  const Language language(all.begin(), all.end());
+  std::mt19937_64 random(8);
+  size_t num_groups = 0;
+  for (int i = 0; i < 500; ++i) {
+    RegexStore store;
+    const RegexId id = RandomRegex(store, random, language, 4).id;
+    BytePartition partition(ByteSet::All());
+    store.SplitByDerivative(id, partition);
+    std::map<uint8_t, RegexId> derivatives;
+    for (int byte = 0; byte < 256; ++byte) {
+      const RegexId derivative = store.Derivative(id, static_cast<uint8_t>(byte));
+      const auto [it, inserted] = derivatives.emplace(partition.GroupOf(static_cast<uint8_t>(byte)), derivative);
+      ASSERT_EQ(it->second, derivative) << "byte " << byte;
+    }
+    ASSERT_EQ(derivatives.size(), partition.num_groups());
+    num_groups += partition.num_groups();
+  }
+  EXPECT_GT(num_groups, 1000u);
 }
 
 TEST(RegexStoreTest, AnIntersectionWithoutTextsIsNothing) {

@@ -153,16 +153,24 @@ int32_t GrammarAutomaton::Step(int32_t state, std::string_view bytes) {
 }
 
 int32_t GrammarAutomaton::StepSlowly(int32_t state, uint8_t byte) {
-  int32_t to = kDead;
-  try {
-    to = ComputeStep(state, byte);
-  } catch (const EmptinessLimitError&) {
-    throw;
-  } catch (const GrammarLimitError& error) {
-    limit_error_ = error.what();
-    to = kLimit;
+  const size_t row = static_cast<size_t>(state) * num_classes_;
+  const std::vector<Thread>& threads = states_[static_cast<size_t>(state)].threads;
+  // Most bytes lead to the same state as others.
+  const bool is_simple = threads.size() == 1 && threads[0].lexer != Lexer::kDead;
+  const uint8_t representative = is_simple ? lexer_.Representative(threads[0].lexer, byte) : byte;
+  int32_t to = next_[row + classes_[representative]];
+  if (to == kUnknown) {
+    try {
+      to = ComputeStep(state, representative);
+    } catch (const EmptinessLimitError&) {
+      throw;
+    } catch (const GrammarLimitError& error) {
+      limit_error_ = error.what();
+      to = kLimit;
+    }
+    next_[row + classes_[representative]] = to;
   }
-  next_[static_cast<size_t>(state) * num_classes_ + classes_[byte]] = to;
+  next_[row + classes_[byte]] = to;
   return to;
 }
 

@@ -30,6 +30,11 @@ class Lexer {
     const StateId next = next_[static_cast<size_t>(state) * num_classes_ + classes_[byte]];
     return next != kUnknown ? next : Compute(state, byte);
   }
+  // Returns the first byte that leads to the same state as `byte`, as far as the expressions show it.
+  uint8_t Representative(StateId state, uint8_t byte) {
+    if (!states_[static_cast<size_t>(state)].has_groups) FindGroups(state);
+    return groups_[static_cast<size_t>(state) * num_classes_ + classes_[byte]];
+  }
   // The terminals that match the bytes so far, ascending. Not for a start state, where the empty text counts as
   // skipped.
   std::span<const SymbolId> Accepting(StateId state) const { return states_[static_cast<size_t>(state)].accepting; }
@@ -60,7 +65,9 @@ class Lexer {
     std::vector<Rest> rests;
     std::vector<SymbolId> accepting;
     bool can_continue = false;
+    bool has_groups = false;  // in groups_
   };
+  void FindGroups(StateId state);
   StateId Compute(StateId state, uint8_t byte);
   StateId Intern(std::vector<Rest> rests);
 
@@ -72,7 +79,8 @@ class Lexer {
   std::array<uint16_t, 256> class_sizes_{};
   size_t num_classes_ = 0;
   std::vector<State> states_;
-  std::vector<StateId> next_;  // [num_states, num_classes]
+  std::vector<StateId> next_;    // [num_states, num_classes]
+  std::vector<uint8_t> groups_;  // [num_states, num_classes]: see Representative
   std::unordered_map<std::string, StateId> ids_;
   size_t memory_bytes_ = 0;
 };

@@ -5,6 +5,7 @@
 // on them.
 #include <algorithm>
 #include <array>
+#include <ranges>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -22,10 +23,9 @@ void RegexStore::ThrowEmptinessLimit() const {
 class RegexStore::TextSearch {
  public:
   TextSearch(RegexStore& store, RegexId id, bool is_depth_first) : store_(store), is_depth_first_(is_depth_first) {
-    visits_.push_back({id, 0});
+    visits_.push_back({id, 0, {}});
     seen_.insert(id);
     pending_.push_back(0);
-    for (size_t byte = 256; byte-- > 0;) bytes_[store.classes_[byte]] = static_cast<uint8_t>(byte);
   }
 
   // Visits one expression. Returns kUnknown if the search must continue.
@@ -33,24 +33,25 @@ class RegexStore::TextSearch {
     if (first_pending_ == pending_.size()) return Emptiness::kNothing;
     if (!is_depth_first_ && first_pending_ == level_end_) {
       level_end_ = pending_.size();
-      for (size_t i = first_pending_; i < level_end_; ++i) Count(pending_[i]);
+      for (size_t i = first_pending_; i < level_end_ && !IsOverLimit(); ++i) Count(pending_[i]);
     }
     const size_t index = is_depth_first_ ? pending_.back() : pending_[first_pending_++];
     if (is_depth_first_) {
       pending_.pop_back();
       Count(index);
     }
-    if (num_steps_ > store_.max_emptiness_steps_) return Emptiness::kLimit;
+    if (IsOverLimit()) return Emptiness::kLimit;
     const RegexId current = visits_[index].id;
-    for (size_t c = store_.num_classes_; c-- > 0;) {
-      const RegexId next = store_.Derivative(current, bytes_[c]);
+    const std::vector<uint8_t> bytes = std::move(visits_[index].bytes);
+    for (const uint8_t byte : bytes | std::views::reverse) {
+      const RegexId next = store_.Derivative(current, byte);
       if (next == kNothing || !seen_.insert(next).second) continue;
       if (store_.nodes_[next].nullable || !store_.nodes_[next].may_be_nothing) {
         last_ = index;
         return Emptiness::kSomething;
       }
       pending_.push_back(visits_.size());
-      visits_.push_back({next, index});
+      visits_.push_back({next, index, {}});
     }
     return Emptiness::kUnknown;
   }
@@ -67,11 +68,13 @@ class RegexStore::TextSearch {
   }
 
  private:
+  bool IsOverLimit() const { return num_steps_ > store_.max_emptiness_steps_; }
   void Count(size_t index) {
+    visits_[index].bytes = store_.FirstBytes(visits_[index].id);
     const Node* node = &store_.nodes_[visits_[index].id];
     if (node->kind == Kind::kNot) node = &store_.nodes_[node->a];
     const bool is_list = node->kind == Kind::kOr || node->kind == Kind::kAnd;
-    num_steps_ += (is_list ? size_t{node->b} : 1) * store_.num_classes_;
+    num_steps_ += (is_list ? size_t{node->b} : 1) * visits_[index].bytes.size();
   }
   void Record(RegexId id, Emptiness result) {
     const Kind kind = store_.nodes_[id].kind;  // others are not searched themselves
@@ -81,6 +84,7 @@ class RegexStore::TextSearch {
   struct Visit {
     RegexId id;
     size_t parent;
+    std::vector<uint8_t> bytes;  // see FirstBytes; from Count until the visit
   };
   RegexStore& store_;
   const bool is_depth_first_;
@@ -91,7 +95,6 @@ class RegexStore::TextSearch {
   size_t level_end_ = 0;      // of pending_: the end of the expressions that are as many bytes away
   size_t num_steps_ = 0;
   size_t last_ = 0;  // the visit before the one that ended the search
-  std::array<uint8_t, 256> bytes_{};
 };
 
 bool RegexStore::HasNoTextWithoutCounts(RegexId id) {
@@ -130,10 +133,9 @@ RegexId RegexStore::NearerText(RegexId id) {
   size_t num_visits = 1;
   RegexId best = id;
   for (size_t i = 0; i < num_visits && best == id; ++i) {
-    std::array<bool, 256> seen{};
-    for (size_t byte = 256; byte-- > 0;) {
-      if (std::exchange(seen[classes_[byte]], true)) continue;
-      const RegexId next = Derivative(visits[i], static_cast<uint8_t>(byte));
+    const std::vector<uint8_t> bytes = FirstBytes(visits[i]);
+    for (const uint8_t byte : bytes | std::views::reverse) {
+      const RegexId next = Derivative(visits[i], byte);
       if (next == kNothing) continue;
       if (nodes_[next].nullable || !nodes_[next].may_be_nothing) return kEmpty;
       if (nodes_[next].min_bytes < nodes_[best].min_bytes) best = next;
@@ -204,11 +206,9 @@ bool RegexStore::IsNothing(RegexId id) {
 bool RegexStore::CanContinue(RegexId id) {
   if (id == kEmpty) return false;
   if (!nodes_[id].nullable) return true;
-  std::array<bool, 256> seen{};
   bool is_limit = false;
-  for (size_t byte = 0; byte < 256; ++byte) {
-    if (std::exchange(seen[classes_[byte]], true)) continue;
-    const Emptiness rest = FindEmptiness(Derivative(id, static_cast<uint8_t>(byte)));
+  for (const uint8_t byte : FirstBytes(id)) {
+    const Emptiness rest = FindEmptiness(Derivative(id, byte));
     if (rest == Emptiness::kSomething) return true;
     is_limit = is_limit || rest == Emptiness::kLimit;
   }

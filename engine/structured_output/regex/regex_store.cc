@@ -99,7 +99,10 @@ void RegexStore::RefineClasses(const ByteSet& set) {
   int next = 0;
   for (size_t byte = 0; byte < 256; ++byte) {
     int& number = renumbered[classes_[byte] * 2u + (set.Contains(static_cast<uint8_t>(byte)) ? 1 : 0)];
-    if (number < 0) number = next++;
+    if (number < 0) {
+      number = next++;
+      representatives_.Add(static_cast<uint8_t>(byte));
+    }
     classes_[byte] = static_cast<uint8_t>(number);
   }
   num_classes_ = static_cast<size_t>(next);
@@ -151,7 +154,8 @@ RegexId RegexStore::Literals(std::vector<std::string> texts) {
 }
 
 RegexId RegexStore::Automaton(std::shared_ptr<const ByteAutomaton> automaton) {
-  for (const ByteSet& set : automaton->ByteClasses()) RefineClasses(set);
+  automaton_classes_.push_back(automaton->ByteClasses());
+  for (const ByteSet& set : automaton_classes_.back()) RefineClasses(set);
   automata_.push_back(std::move(automaton));
   return AutomatonState(static_cast<uint32_t>(automata_.size() - 1), 0);
 }

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "engine/structured_output/regex/byte_automaton.h"
+#include "engine/structured_output/regex/byte_partition.h"
 #include "engine/structured_output/regex/byte_set.h"
 
 namespace vllm {
@@ -107,6 +108,8 @@ class RegexStore {
   // EmptinessLimitError.
   bool CanContinue(RegexId id);
   RegexId Derivative(RegexId id, uint8_t byte);
+  // Splits groups until all bytes of each have the same derivative. Much faster than to compute the derivatives.
+  void SplitByDerivative(RegexId id, BytePartition& partition);
   // For tests and for short texts; equal to the derivatives by all bytes in turn.
   bool Matches(RegexId id, std::string_view text);
 
@@ -114,11 +117,13 @@ class RegexStore {
   // from them. At most 256 classes, numbered from 0.
   const std::array<uint8_t, 256>& byte_classes() const { return classes_; }
   size_t num_byte_classes() const { return num_classes_; }
+  // The smallest byte of each class.
+  const ByteSet& class_representatives() const { return representatives_; }
 
   size_t size() const { return nodes_.size(); }
   // Returns about how much memory the expressions and their derivatives need.
   size_t memory_bytes() const {
-    return nodes_.size() * (sizeof(Node) + 48) + operands_.size() * sizeof(RegexId) + sets_.size() * sizeof(ByteSet) +
+    return nodes_.size() * (sizeof(Node) + 56) + operands_.size() * sizeof(RegexId) + sets_.size() * sizeof(ByteSet) +
            derivatives_.size() * 40;
   }
   // Forgets the expressions with ids of at least `size`. REQUIRES: size is an earlier value of size().
@@ -155,6 +160,8 @@ class RegexStore {
   RegexId AutomatonState(uint32_t index, int32_t state);
   RegexId ComputeDerivative(const Node& node, RegexId id, uint8_t byte);
   void RefineClasses(const ByteSet& set);
+  // Returns bytes that lead to all derivatives: the smallest one of each group of SplitByDerivative, ascending.
+  std::vector<uint8_t> FirstBytes(RegexId id);
   // The functions below are in emptiness.cc.
   enum class Emptiness : int8_t { kUnknown, kNothing, kSomething, kLimit };
   class TextSearch;
@@ -177,12 +184,16 @@ class RegexStore {
   std::vector<RegexId> operands_;
   std::vector<ByteSet> sets_;
   std::vector<std::shared_ptr<const ByteAutomaton>> automata_;
+  std::vector<std::vector<ByteSet>> automaton_classes_;  // of each of automata_
   std::unordered_set<RegexId, Hash, Equal> ids_;
   std::unordered_map<uint64_t, RegexId> derivatives_;  // by id and byte, of expressions with many parts
   std::vector<Emptiness> emptiness_;                   // by id
   std::vector<int8_t> text_ahead_;                     // by id: 0 unknown, 1 no, 2 yes
+  std::vector<uint32_t> last_visits_;                  // by id, for SplitByDerivative
+  uint32_t visit_ = 0;
   std::array<uint8_t, 256> classes_{};
   size_t num_classes_ = 1;
+  ByteSet representatives_ = ByteSet::Range(0, 0);
   uint64_t building_steps_left_ = kMaxBuildingSteps;
   size_t max_emptiness_steps_ = kMaxEmptinessSteps;
 };
