@@ -114,13 +114,13 @@ class MaskBench {
     try {
       for (const int32_t id : tokenizer_->Encode(text, /*add_special_tokens=*/false, /*parse_special=*/false)) {
         const double begin = Now();
-        const std::shared_ptr<const TokenBitmask> mask = automaton.AllowedTokens(position);
+        const TokenBitmask mask = automaton.AllowedTokens(position);
         mask_ms_.push_back(Now() - begin);
         if (mask_ms_.back() > kSlowMaskMs) {
           std::printf("mask %s: %.1f ms after %s\n", name_.c_str(), mask_ms_.back(),
                       TailOf(position.text, position.text.size()).c_str());
         }
-        is_allowed = ((*mask)[static_cast<size_t>(id) / 32] >> (id % 32) & 1) != 0;
+        is_allowed = ((mask)[static_cast<size_t>(id) / 32] >> (id % 32) & 1) != 0;
         if (!is_allowed || !automaton.AdvanceToken(position, id)) break;
       }
       if (is_allowed) {

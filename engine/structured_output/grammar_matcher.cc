@@ -38,7 +38,7 @@ bool GrammarMatcher::FillBitmask(TokenBitmask& bitmask) {
   if (is_terminated_) {
     bitmask.assign(num_words, 0);
   } else {
-    bitmask = *grammar_->automaton.AllowedTokens(position_);
+    grammar_->automaton.FindAllowedTokens(position_, bitmask);
   }
   const bool may_continue = std::any_of(bitmask.begin(), bitmask.end(), [](uint32_t word) { return word != 0; });
   const bool may_end = MayEnd();

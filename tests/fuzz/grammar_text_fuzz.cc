@@ -38,10 +38,10 @@ const std::shared_ptr<const VocabTrie>& Vocabulary() {
 }
 
 void CheckMask(GrammarAutomaton& automaton, GrammarAutomaton::Position& position) {
-  const std::shared_ptr<const TokenBitmask> mask = automaton.AllowedTokens(position);
+  const TokenBitmask mask = automaton.AllowedTokens(position);
   for (int32_t id = 0; id < Vocabulary()->vocab_size(); ++id) {
     GrammarAutomaton::Position next = position;
-    const bool is_allowed = ((*mask)[static_cast<size_t>(id) / 32] >> (id % 32) & 1) != 0;
+    const bool is_allowed = ((mask)[static_cast<size_t>(id) / 32] >> (id % 32) & 1) != 0;
     Require(automaton.AdvanceToken(next, id) == is_allowed, "the mask has exactly the tokens that may follow");
   }
 }

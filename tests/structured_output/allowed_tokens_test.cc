@@ -108,13 +108,13 @@ void CompareWithEveryToken(const tokenizer::Tokenizer& tokenizer, size_t num_pos
     Position position, expected_position;
     for (size_t i = 0; i < num_positions; ++i) {
       if (reference.Forced(expected_position, 1).ends) position = expected_position = {};
-      const std::shared_ptr<const TokenBitmask> mask = automaton.AllowedTokens(position);
+      const TokenBitmask mask = automaton.AllowedTokens(position);
       std::vector<int32_t> allowed;
       for (int32_t id = 0; id < vocab_size; ++id) {
         const std::string text = TextOf(bytes, id);
         Position next = expected_position;
         const bool expected = !text.empty() && reference.Advance(next, text);
-        ASSERT_EQ(Allows(*mask, id), expected) << "id " << id << " after " << position.text;
+        ASSERT_EQ(Allows(mask, id), expected) << "id " << id << " after " << position.text;
         if (expected) allowed.push_back(id);
       }
       const int32_t id = allowed[random() % allowed.size()];

@@ -79,7 +79,7 @@ size_t CompareWithTryingEveryByte(const Vocabulary& vocabulary, size_t num_posit
     const Ids ids = ContinuationTokens(*vocabulary.tokenizer, *vocabulary.trie, text);
     const int32_t expected = ids.size() > 1 || (ends && ids.size() == 1) ? ids[0] : -1;
     EXPECT_EQ(automaton.ForcedToken(position), expected) << position.text << "|" << text;
-    const Ids allowed = vocabulary.AllOf(*automaton.AllowedTokens(position));
+    const Ids allowed = vocabulary.AllOf(automaton.AllowedTokens(position));
     if (allowed.empty()) {
       position = {};
       continue;

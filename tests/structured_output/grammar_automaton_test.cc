@@ -113,9 +113,9 @@ TEST(GrammarAutomatonTest, MasksOfRandomGrammarsAgreeWithTheSlowMatcher) {
         if (read(id)) expected.push_back(id);
       }
       try {
-        const std::shared_ptr<const TokenBitmask> mask = fast.AllowedTokens(position);
+        const TokenBitmask mask = fast.AllowedTokens(position);
         for (int32_t id = 0; id < num_tokens + 5; ++id) {
-          if (((*mask)[static_cast<size_t>(id) / 32] >> (id % 32) & 1) != 0) actual.push_back(id);
+          if (((mask)[static_cast<size_t>(id) / 32] >> (id % 32) & 1) != 0) actual.push_back(id);
         }
       } catch (const GrammarLimitError& error) {
         EXPECT_STREQ(error.what(), "no token of the vocabulary continues the text");

@@ -44,13 +44,13 @@ void CompareWithEveryToken(const tokenizer::Tokenizer& tokenizer, size_t num_pos
   std::mt19937 random(7);
   GrammarAutomaton::Position position;
   for (size_t i = 0; i < num_positions; ++i) {
-    const std::shared_ptr<const TokenBitmask> mask = grammar->automaton.AllowedTokens(position);
+    const TokenBitmask mask = grammar->automaton.AllowedTokens(position);
     std::vector<int32_t> allowed;
     for (int32_t id = 0; id < vocab_size; ++id) {
       const bool has_bytes = static_cast<size_t>(id) < bytes.size() && !bytes[static_cast<size_t>(id)].empty();
       GrammarAutomaton::Position fresh;
       const bool expected = has_bytes && reference.Advance(fresh, position.text + bytes[static_cast<size_t>(id)]);
-      ASSERT_EQ(Allows(*mask, id), expected) << "id " << id << " after " << position.text;
+      ASSERT_EQ(Allows(mask, id), expected) << "id " << id << " after " << position.text;
       if (expected) allowed.push_back(id);
     }
     if (allowed.empty()) {
@@ -83,10 +83,10 @@ TEST(TokenMaskTest, DiscardedStatesAreMadeAgain) {
   ASSERT_TRUE(automaton.Advance(position, "\""));
   GrammarAutomaton::Position early = position;
   ASSERT_TRUE(automaton.Advance(position, std::string(9000, 'x')));
-  const std::shared_ptr<const TokenBitmask> last = automaton.AllowedTokens(position);
-  for (int32_t id = 0; id < 300; ++id) EXPECT_EQ(Allows(*last, id), id == '"') << id;
-  EXPECT_FALSE(Allows(*automaton.AllowedTokens(early), '"'));
-  EXPECT_TRUE(Allows(*automaton.AllowedTokens(early), 'x'));
+  const TokenBitmask last = automaton.AllowedTokens(position);
+  for (int32_t id = 0; id < 300; ++id) EXPECT_EQ(Allows(last, id), id == '"') << id;
+  EXPECT_FALSE(Allows(automaton.AllowedTokens(early), '"'));
+  EXPECT_TRUE(Allows(automaton.AllowedTokens(early), 'x'));
 }
 
 class OutputConstraintTest : public ::testing::Test {

@@ -192,7 +192,7 @@ std::string RandomText(GrammarAutomaton& automaton, const std::vector<std::strin
   std::string text;
   for (int i = 0; i < 400; ++i) {
     if (automaton.MayEnd(position) && random() % 8 == 0) return text;
-    const TokenBitmask mask = *automaton.AllowedTokens(position);
+    const TokenBitmask mask = automaton.AllowedTokens(position);
     std::vector<size_t> allowed;
     for (size_t id = 0; id < tokens.size(); ++id) {
       if ((mask[id / 32] >> (id % 32) & 1) != 0) allowed.push_back(id);

@@ -1,6 +1,7 @@
 // The tokens that a position allows: the part of GrammarAutomaton that reads a vocabulary.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <ranges>
 #include <utility>
 
@@ -16,7 +17,7 @@ constexpr size_t kMaxPlainTargets = 3;
 constexpr size_t kMaxPlainStates = 32;
 constexpr size_t kMaxInnerStates = 64;
 // Smaller subtrees of plain tokens are not worth finding out whether all of them may follow.
-constexpr uint32_t kMinWholeSubtree = 16;
+constexpr uint32_t kMinWholeSubtree = 4;
 
 void Merge(TokenBitmask& mask, const TokenBitmask& other) {
   for (size_t i = 0; i < mask.size(); ++i) mask[i] |= other[i];
@@ -45,11 +46,18 @@ void GrammarAutomaton::FindPlainEdges() {
       plain_edges_[i].push_back({static_cast<uint8_t>(byte), state});
     }
   }
+  for (size_t kind = 0; kind < kind_bytes_.size(); ++kind) {
+    std::array<bool, 256> seen{};
+    for (size_t byte = 0; byte < 128; ++byte) {
+      if (CharacterKindOf(static_cast<uint8_t>(byte)) != kind || std::exchange(seen[classes_[byte]], true)) continue;
+      kind_bytes_[kind].push_back(static_cast<uint8_t>(byte));
+    }
+  }
 }
 
-GrammarAutomaton::PlainStep GrammarAutomaton::StepPlain(int32_t start, PlainTextState text, size_t max_to) {
+GrammarAutomaton::PlainStep GrammarAutomaton::StepPlain(std::vector<std::pair<int32_t, PlainTextState>> seen,
+                                                        size_t max_to) {
   PlainStep step;
-  std::vector<std::pair<int32_t, PlainTextState>> seen = {{start, text}};
   for (size_t i = 0; i < seen.size(); ++i) {
     const auto [state, plain] = seen[i];
     for (const PlainEdge& edge : plain_edges_[static_cast<size_t>(plain)]) {
@@ -92,10 +100,47 @@ bool GrammarAutomaton::AllowsPlain(int32_t state) {
   return true;
 }
 
-bool GrammarAutomaton::IsLoop(int32_t state, PlainTextState plain) {
-  if (plain == PlainTextState::kBoundary) return AfterPlain(state) == state;
-  const PlainStep step = StepPlain(state, plain, 1);
-  return step.all_allowed && AfterPlain(step.to[0]) == step.to[0];
+bool GrammarAutomaton::RepeatsKind(int32_t state, uint32_t kind) {
+  if (kind == kNotPlainKind) return false;
+  if (kind < kNonAsciiKind) {
+    return std::ranges::all_of(kind_bytes_[kind], [&](uint8_t byte) { return Step(state, byte) == state; });
+  }
+  std::vector<std::pair<int32_t, PlainTextState>> starts;
+  for (const PlainEdge& edge : plain_edges_[static_cast<size_t>(PlainTextState::kBoundary)]) {
+    if (edge.to == PlainTextState::kBoundary) continue;
+    const int32_t to = Step(state, edge.byte);
+    if (to < 0) return false;
+    AddOnce(starts, std::pair(to, edge.to));
+  }
+  const PlainStep step = StepPlain(std::move(starts), 1);
+  return step.all_allowed && step.to[0] == state;
+}
+
+bool GrammarAutomaton::Repeats(int32_t index, CharacterKinds kinds) {
+  for (; kinds != 0; kinds &= kinds - 1) {
+    const auto kind = static_cast<uint32_t>(std::countr_zero(kinds));
+    const CharacterKinds bit = CharacterKinds{1} << kind;
+    if ((states_[static_cast<size_t>(index)].known_kinds & bit) == 0) {
+      const bool repeats = RepeatsKind(index, kind);
+      State& state = states_[static_cast<size_t>(index)];
+      state.known_kinds |= bit;
+      if (repeats) state.repeated_kinds |= bit;
+    }
+    if ((states_[static_cast<size_t>(index)].repeated_kinds & bit) == 0) return false;
+  }
+  return true;
+}
+
+bool GrammarAutomaton::AllowsBelow(int32_t before, int32_t state, const TokenTrie::Node& node) {
+  if (node.plain == PlainTextState::kBoundary) return Repeats(state, node.kinds_below);
+  const bool is_lead_byte = node.plain != PlainTextState::kNotPlain && node.byte >= 0xC0;
+  return is_lead_byte && Repeats(before, node.kinds_below | CharacterKinds{1} << kNonAsciiKind);
+}
+
+bool GrammarAutomaton::AllowsBelowRoot(int32_t state, const TokenTrie::Node& node) {
+  if (node.plain == PlainTextState::kBoundary) return Repeats(state, node.kinds_below);
+  const PlainStep step = StepPlain(state, node.plain, 1);
+  return step.all_allowed && Repeats(step.to[0], node.kinds_below);
 }
 
 void GrammarAutomaton::CountWork(int32_t index) {
@@ -111,7 +156,6 @@ void GrammarAutomaton::CountWork(int32_t index) {
 
 void GrammarAutomaton::Walk(int32_t start, const TokenTrie& tokens, size_t begin, size_t end, TokenBitmask& mask) {
   path_[0] = start;
-  const bool is_plain = &tokens == &trie_->slices().plain();
   const std::span<const TokenTrie::Node> nodes = tokens.nodes();
   for (size_t i = begin; i < end;) {
     const TokenTrie::Node& node = nodes[i];
@@ -124,7 +168,7 @@ void GrammarAutomaton::Walk(int32_t start, const TokenTrie& tokens, size_t begin
     }
     if (state != before) CountWork(state);
     path_[node.depth] = state;
-    if (is_plain && node.subtree_size >= kMinWholeSubtree && IsLoop(state, node.plain)) {
+    if (node.subtree_size >= kMinWholeSubtree && AllowsBelow(before, state, node)) {
       SetBits(mask, tokens.TokensBelow(i));
       i += node.subtree_size;
       continue;
@@ -159,7 +203,7 @@ void GrammarAutomaton::AddPlainTokens(int32_t start, TokenBitmask& mask) {
   size_t num_whole_tokens = 0;
   for (size_t i = 0; i < nodes.size(); i += nodes[i].subtree_size) {
     const int32_t state = Step(start, nodes[i].byte);
-    if (state >= 0 && nodes[i].subtree_size >= kMinWholeSubtree && IsLoop(state, nodes[i].plain)) {
+    if (state >= 0 && nodes[i].subtree_size >= kMinWholeSubtree && AllowsBelowRoot(state, nodes[i])) {
       whole.push_back(i);
       num_whole_tokens += tokens.TokensBelow(i).size();
     } else {
@@ -207,31 +251,37 @@ bool GrammarAutomaton::HasAllowedTokens(Position& position) {
   return !has_text_ || states_[static_cast<size_t>(StateAt(position))].allowed != nullptr;
 }
 
-std::shared_ptr<const TokenBitmask> GrammarAutomaton::AllowedTokens(Position& position) {
+void GrammarAutomaton::FindAllowedTokens(Position& position, TokenBitmask& mask) {
   const std::lock_guard lock(mutex_);
-  auto mask = std::make_shared<TokenBitmask>(static_cast<size_t>((trie_->vocab_size() + 31) / 32), 0);
-  if (!has_text_) return mask;
+  const size_t num_words = static_cast<size_t>((trie_->vocab_size() + 31) / 32);
+  if (!has_text_) {
+    mask.assign(num_words, 0);
+    return;
+  }
   const int32_t start = StateAt(position);
-  if (states_[static_cast<size_t>(start)].allowed != nullptr) return states_[static_cast<size_t>(start)].allowed;
+  if (const StoredMask* allowed = states_[static_cast<size_t>(start)].allowed.get(); allowed != nullptr) {
+    allowed->CopyTo(mask);
+    return;
+  }
+  mask.assign(num_words, 0);
   ++num_walks_;
   num_limit_hits_ = 0;
   work_ = 0;
-  AddTextTokens(start, *mask);
-  AddSpecialTokens(start, *mask);
+  AddTextTokens(start, mask);
+  AddSpecialTokens(start, mask);
   State& state = states_[static_cast<size_t>(start)];
-  if (!state.may_end && std::ranges::all_of(*mask, [](uint32_t word) { return word == 0; })) {
+  if (!state.may_end && std::ranges::all_of(mask, [](uint32_t word) { return word == 0; })) {
     if (num_limit_hits_ > 0) ThrowLimit();
     // Some byte may follow, but the vocabulary has no token for it.
     throw GrammarLimitError("no token of the vocabulary continues the text");
   }
-  if (num_masks_ == kKeptMasks) {
+  if (mask_bytes_ > kKeptMaskBytes) {
     for (State& other : states_) other.allowed = nullptr;
-    num_masks_ = 0;
+    mask_bytes_ = 0;
   }
-  state.allowed = mask;
-  ++num_masks_;
+  state.allowed = std::make_unique<const StoredMask>(mask, trie_->slices().PlainMask());
+  mask_bytes_ += state.allowed->memory_bytes();
   CountChange();
-  return mask;
 }
 
 }  // namespace vllm

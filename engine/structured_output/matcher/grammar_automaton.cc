@@ -58,7 +58,7 @@ void GrammarAutomaton::Clear() {
   rows_.Clear();
   lexer_.Clear();
   state_bytes_ = 0;
-  num_masks_ = 0;
+  mask_bytes_ = 0;
   grammar_bytes_ = sizeof(GrammarAutomaton) + grammar_.memory_bytes();
   if (!has_text_) return;
   try {

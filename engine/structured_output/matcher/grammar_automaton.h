@@ -22,6 +22,7 @@
 #include "engine/structured_output/matcher/lexer.h"
 #include "engine/structured_output/matcher/plain_text.h"
 #include "engine/structured_output/matcher/row_store.h"
+#include "engine/structured_output/matcher/stored_mask.h"
 #include "engine/structured_output/matcher/vocab_trie.h"
 
 namespace vllm {
@@ -42,7 +43,8 @@ class GrammarAutomaton {
   static constexpr size_t kMaxMaskWork = 4'000'000;
   // The cache is discarded when it has more than this many bytes, or twice as many as the longest text needed.
   static constexpr size_t kKeptBytes = size_t{16} << 20;
-  static constexpr size_t kKeptMasks = 256;
+  // The masks are discarded when they have more than this many bytes.
+  static constexpr size_t kKeptMaskBytes = size_t{4} << 20;
 
   // A position in a text that the grammar allows. Initially the start of the text. Copy it to come back to it later.
   struct Position {
@@ -71,10 +73,15 @@ class GrammarAutomaton {
   bool Advance(Position& position, std::string_view bytes);
   // Moves the position past a token, by its bytes or as a special token. Returns and throws like Advance.
   bool AdvanceToken(Position& position, int32_t token_id);
-  // Returns the tokens that may follow. Throws GrammarLimitError if there are none because of limits, or if too many
-  // tokens exceed limits.
-  std::shared_ptr<const TokenBitmask> AllowedTokens(Position& position);
-  // Returns true if AllowedTokens would not have to compute the tokens.
+  // Makes `mask` the tokens that may follow. Throws GrammarLimitError if there are none because of limits, or if too
+  // many tokens exceed limits; `mask` is then undefined.
+  void FindAllowedTokens(Position& position, TokenBitmask& mask);
+  TokenBitmask AllowedTokens(Position& position) {
+    TokenBitmask mask;
+    FindAllowedTokens(position, mask);
+    return mask;
+  }
+  // Returns true if FindAllowedTokens would not have to compute the tokens.
   bool HasAllowedTokens(Position& position);
   // Returns true if the text may end here.
   bool MayEnd(Position& position);
@@ -110,11 +117,13 @@ class GrammarAutomaton {
   struct State {
     std::vector<Thread> threads;  // sorted
     bool may_end = false;
-    int32_t after_plain = kUnknown;               // see AfterPlain
-    int32_t forced_token = kUnknown;              // see ForcedToken
-    uint32_t work = 0;                            // see kMaxMaskWork
-    uint64_t last_mask = 0;                       // the last mask that counted the work
-    std::shared_ptr<const TokenBitmask> allowed;  // null: not computed
+    int32_t after_plain = kUnknown;             // see AfterPlain
+    int32_t forced_token = kUnknown;            // see ForcedToken
+    CharacterKinds known_kinds = 0;             // those for which it is known if they are in repeated_kinds
+    CharacterKinds repeated_kinds = 0;          // whose characters lead back to this state
+    uint32_t work = 0;                          // see kMaxMaskWork
+    uint64_t last_mask = 0;                     // the last mask that counted the work
+    std::unique_ptr<const StoredMask> allowed;  // null: not computed
   };
   // An edge of the automaton of plain text, for one byte of each class.
   struct PlainEdge {
@@ -157,19 +166,26 @@ class GrammarAutomaton {
     std::vector<int32_t> to;  // the states after the character
   };
   // Finds the states after each plain character, or after the rest of one. More than max_to states are none allowed.
-  PlainStep StepPlain(int32_t state, PlainTextState plain, size_t max_to);
+  PlainStep StepPlain(int32_t state, PlainTextState plain, size_t max_to) {
+    return StepPlain({{state, plain}}, max_to);
+  }
+  PlainStep StepPlain(std::vector<std::pair<int32_t, PlainTextState>> starts, size_t max_to);
   // Returns the state after any plain character if that is one state, kDead if none may follow, kMixed otherwise.
   int32_t AfterPlain(int32_t state);
   // Returns whether all plain texts may follow, if few states are enough to find out.
   bool AllowsPlain(int32_t state);
-  // Returns whether all plain texts may follow and lead to one state. `plain`: the text so far, if it is plain.
-  bool IsLoop(int32_t state, PlainTextState plain);
+  // Returns whether all texts of these characters may follow and lead back to the state.
+  bool Repeats(int32_t state, CharacterKinds kinds);
+  bool RepeatsKind(int32_t state, uint32_t kind);
+  // Returns whether all tokens below the node may follow, if they lead back to `state`, the state at the node, or to
+  // `before`, the one before its byte.
+  bool AllowsBelow(int32_t before, int32_t state, const TokenTrie::Node& node);
+  // The same for a node of the first byte. REQUIRES: the byte is plain text. All tokens may lead to any state.
+  bool AllowsBelowRoot(int32_t state, const TokenTrie::Node& node);
   void AddSpecialTokens(int32_t state, TokenBitmask& mask);
   [[noreturn]] void ThrowLimit() const { throw GrammarLimitError(limit_error_); }
   size_t CacheBytes() const { return lexer_.memory_bytes() + rows_.memory_bytes() + state_bytes_; }
-  size_t MemoryBytes() const {
-    return grammar_bytes_ + CacheBytes() + num_masks_ * (static_cast<size_t>(trie_->vocab_size()) / 8 + 64);
-  }
+  size_t MemoryBytes() const { return grammar_bytes_ + CacheBytes() + mask_bytes_; }
   // Updates the total of CountMemory.
   void CountChange() {
     if (memory_total_ == nullptr) return;
@@ -187,6 +203,7 @@ class GrammarAutomaton {
   size_t num_classes_ = 0;
   std::vector<uint8_t> class_bytes_;  // one byte of each class of the lexer
   std::array<std::vector<PlainEdge>, kNumPlainTextStates> plain_edges_;
+  std::array<std::vector<uint8_t>, kNonAsciiKind> kind_bytes_;  // one byte of each class in which the kind has bytes
 
   std::mutex mutex_;  // protects everything below
   Lexer lexer_;
@@ -197,7 +214,7 @@ class GrammarAutomaton {
   std::unordered_map<std::string, int32_t> state_ids_;
   std::unordered_map<uint64_t, RowStore::RowId> scans_;  // by row and lexer state
   size_t state_bytes_ = 0;
-  size_t num_masks_ = 0;
+  size_t mask_bytes_ = 0;
   size_t grammar_bytes_ = 0;  // without the expressions that the lexer has made
   std::shared_ptr<std::atomic<size_t>> memory_total_;
   size_t counted_bytes_ = 0;       // the share of this automaton in memory_total_

@@ -35,8 +35,29 @@ TokenTrie::TokenTrie(std::vector<Token> tokens) {
     previous = token.bytes;
   }
   close(0);
+  FindKinds();
   nodes_.emplace_back().first_token = static_cast<uint32_t>(token_ids_.size());
   nodes_.shrink_to_fit();
+}
+
+void TokenTrie::FindKinds() {
+  std::vector<size_t> parents(nodes_.size());
+  std::vector<size_t> path;  // path[d] is the last node of depth d + 1
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    path.resize(nodes_[i].depth);
+    path.back() = i;
+    parents[i] = path.size() < 2 ? i : path[path.size() - 2];
+  }
+  for (size_t i = nodes_.size(); i-- > 0;) {
+    if (parents[i] == i) continue;
+    Node& parent = nodes_[parents[i]];
+    parent.kinds_below |= nodes_[i].kinds_below;
+    if (parent.plain == PlainTextState::kBoundary) {
+      parent.kinds_below |= CharacterKinds{1} << CharacterKindOf(nodes_[i].byte);
+    } else if (nodes_[i].plain == PlainTextState::kNotPlain) {
+      parent.kinds_below |= CharacterKinds{1} << kNotPlainKind;
+    }
+  }
 }
 
 }  // namespace vllm

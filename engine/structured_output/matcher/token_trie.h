@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/structured_output/matcher/character_kinds.h"
 #include "engine/structured_output/matcher/plain_text.h"
 
 namespace vllm {
@@ -22,6 +23,7 @@ class TokenTrie {
     uint16_t depth = 0;                                // number of bytes on the path, at least 1
     uint8_t byte = 0;                                  // the last byte of the path
     PlainTextState plain = PlainTextState::kNotPlain;  // after the path
+    CharacterKinds kinds_below = 0;                    // of the characters that begin in the descendants
   };
   struct Token {
     std::string_view bytes;  // not empty; only read by the constructor
@@ -43,6 +45,8 @@ class TokenTrie {
     return std::span(token_ids_)
         .subspan(nodes_[begin].first_token, nodes_[end].first_token - nodes_[begin].first_token);
   }
+
+  void FindKinds();
 
   std::vector<Node> nodes_;  // the last one only ends the tokens of the one before
   std::vector<int32_t> token_ids_;
