@@ -181,7 +181,7 @@ class Compiler {
         const Part ahead = TopLevel(node.children[0], AnyTextPart());
         const bool negated = node.kind == Kind::kNegativeLookahead;
         return Each([&](RegexId& texts, bool& empty, size_t s, size_t e) {
-          RegexId seen = Whole(ahead, s, e);
+          RegexId seen = store_.WithEverythingAtEnd(Whole(ahead, s, e), AnyText(store_, spelling_));
           if (negated) seen = store_.Not(seen);
           texts = store_.And({Texts(tail, s, e), seen});
           empty = tail.empty[s][e] && ahead.empty[s][e] != negated;

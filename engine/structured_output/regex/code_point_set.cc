@@ -80,7 +80,9 @@ RegexId JsonString(RegexStore& store, const CodePointSet& set) {
   }
   const RegexId unicode = store.Literal("u");
   std::vector<RegexId> escapes = {store.Bytes(letters)};
-  for (const CodePointRange range : set.ranges()) {
+  const CodePointSet never_escaped{{' ', ' '}, {'0', '9'}, {'A', 'Z'}, {'a', 'z'}};
+  const CodePointSet escaped = set.Intersection(never_escaped.Complement());
+  for (const CodePointRange range : escaped.ranges()) {
     if (range.first <= 0xFFFF) {
       const char32_t last = std::min<char32_t>(range.last, 0xFFFF);
       escapes.push_back(store.Concat(unicode, HexDigits(store, range.first, last)));

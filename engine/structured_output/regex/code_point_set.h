@@ -43,8 +43,9 @@ class CodePointSet {
 // How the text that an expression describes is written in the output.
 enum class TextSpelling : uint8_t {
   kUtf8,
-  // Inside a JSON string (RFC 8259): quotation marks, backslashes and control characters are escaped, and every code
-  // point may be written as \uXXXX, those above U+FFFF as a pair of surrogates. Without the quotation marks at the
+  // Inside a JSON string (RFC 8259): quotation marks, backslashes and control characters are escaped. ASCII letters,
+  // digits and spaces are not, because nobody writes them so, and expressions are much larger otherwise. Every other
+  // code point may be written as \uXXXX, those above U+FFFF as a pair of surrogates. Without the quotation marks at the
   // ends.
   kJsonString,
 };

@@ -105,7 +105,8 @@ bool RegexStore::HasNoTextWithoutCounts(RegexId id) {
 }
 
 RegexStore::Emptiness RegexStore::SearchText(RegexId id, bool may_relax) {
-  // An expression with more texts is tried after this many visits.
+  // After these many visits, it is tried if a byte is missing, and if an expression with more texts has none.
+  constexpr size_t kVisitsBeforeBytes = 16;
   constexpr size_t kVisitsBeforeRelaxing = 500;
   if (nodes_[id].nullable) return Emptiness::kSomething;
   // By turns depth first, which finds a long text, and breadth first, which finds a short one even if depth first is
@@ -114,6 +115,7 @@ RegexStore::Emptiness RegexStore::SearchText(RegexId id, bool may_relax) {
   TextSearch wide(*this, id, /*is_depth_first=*/false);
   bool is_over[2] = {false, false};
   for (size_t i = 0; !is_over[0] || !is_over[1]; ++i) {
+    if (i == 2 * kVisitsBeforeBytes && LacksNeededByte(id)) return Emptiness::kNothing;
     if (i == 2 * kVisitsBeforeRelaxing && may_relax && HasNoTextWithoutCounts(id)) return Emptiness::kNothing;
     if (is_over[i % 2]) continue;
     TextSearch& search = i % 2 == 0 ? deep : wide;
@@ -131,19 +133,17 @@ RegexId RegexStore::NearerText(RegexId id) {
   constexpr size_t kMaxVisits = 8;
   std::array<RegexId, kMaxVisits> visits{id};
   size_t num_visits = 1;
-  RegexId best = id;
-  for (size_t i = 0; i < num_visits && best == id; ++i) {
-    const std::vector<uint8_t> bytes = FirstBytes(visits[i]);
-    for (const uint8_t byte : bytes | std::views::reverse) {
+  for (size_t i = 0; i < num_visits; ++i) {
+    for (const uint8_t byte : FirstBytes(visits[i])) {
       const RegexId next = Derivative(visits[i], byte);
       if (next == kNothing) continue;
       if (nodes_[next].nullable || !nodes_[next].may_be_nothing) return kEmpty;
-      if (nodes_[next].min_bytes < nodes_[best].min_bytes) best = next;
+      if (nodes_[next].min_bytes < nodes_[id].min_bytes) return next;
       const auto end = visits.begin() + static_cast<std::ptrdiff_t>(num_visits);
       if (num_visits < kMaxVisits && std::find(visits.begin(), end, next) == end) visits[num_visits++] = next;
     }
   }
-  return best == id ? kNothing : best;
+  return kNothing;
 }
 
 bool RegexStore::IsTextAhead(RegexId id) {

@@ -170,6 +170,10 @@ class RegexStore {
   bool IsTextAhead(RegexId id);
   RegexId NearerText(RegexId id);
   Emptiness SearchText(RegexId id, bool may_relax);
+  // Returns true if the expression needs a byte that it also excludes, so that it matches no text.
+  bool LacksNeededByte(RegexId id) const;
+  struct OccurringBytes;
+  OccurringBytes CombineOccurringBytes(RegexId id, const std::unordered_map<RegexId, OccurringBytes>& parts) const;
   [[noreturn]] void ThrowEmptinessLimit() const;
   bool HasNoTextWithoutCounts(RegexId id);
   // Replaces counted repetitions outside complements by unlimited ones.
