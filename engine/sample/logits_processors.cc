@@ -1,6 +1,7 @@
 #include "engine/sample/logits_processors.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 namespace vllm {
@@ -31,16 +32,16 @@ void ApplyBadWords(const std::vector<std::vector<int32_t>>& words, std::span<con
 }  // namespace
 
 void ApplyBitmask(std::span<const uint32_t> bitmask, std::span<float> logits) {
-  for (size_t word = 0; word < bitmask.size(); ++word) {
-    if (bitmask[word] == ~0u) continue;
-    const size_t end = std::min(word * 32 + 32, logits.size());
-    if (bitmask[word] == 0) {
-      std::fill(logits.begin() + static_cast<std::ptrdiff_t>(word * 32),
-                logits.begin() + static_cast<std::ptrdiff_t>(end), kMasked);
+  for (size_t word = 0; word < bitmask.size() && word * 32 < logits.size(); ++word) {
+    const std::span<float> part = logits.subspan(word * 32, std::min<size_t>(32, logits.size() - word * 32));
+    uint32_t masked = ~bitmask[word];
+    if (masked == ~0u) {
+      std::ranges::fill(part, kMasked);
       continue;
     }
-    for (size_t i = word * 32; i < end; ++i) {
-      if ((bitmask[word] >> (i % 32) & 1) == 0) logits[i] = kMasked;
+    for (; masked != 0; masked &= masked - 1) {
+      const auto i = static_cast<size_t>(std::countr_zero(masked));
+      if (i < part.size()) part[i] = kMasked;
     }
   }
 }

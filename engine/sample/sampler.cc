@@ -44,18 +44,18 @@ Sampler::Sampler(int64_t vocab_size, const kernels::Kernels& kernels, bool proce
   raw_logits_.reserve(static_cast<size_t>(vocab_size));
 }
 
-bool Sampler::NeedsProcessors(const SamplingRow& row) {
+bool Sampler::ChangesLogits(const SamplingRow& row) {
   return !row.bitmask.empty() || LogitsProcessors::IsNeeded(*row.params, row.output_token_ids.size());
 }
 
 Sampler::Support Sampler::Process(const SamplingRow& row, std::string& error) {
   const SamplingParams& params = *row.params;
+  ApplyBitmask(row.bitmask, row.logits);
   if (!top_k_top_p_sampler_.Load(row.logits)) {
     error = "the model's logits contain NaN or infinity";
     return Support::kNone;
   }
-  if (NeedsProcessors(row)) {
-    ApplyBitmask(row.bitmask, row.logits);
+  if (LogitsProcessors::IsNeeded(params, row.output_token_ids.size())) {
     processors_.Apply(params, row.prompt_token_ids, row.output_token_ids, row.must_stop, row.logits);
     if (!top_k_top_p_sampler_.Load(row.logits)) {
       error = "logit_bias or penalties make a logit NaN or infinite";
@@ -139,7 +139,7 @@ int32_t Sampler::Draw(Support support, const SamplingRow& row) const {
 
 int32_t Sampler::Sample(const SamplingRow& row, Logprobs* logprobs, std::string& error) {
   const bool needs_logprobs = logprobs != nullptr && row.params->logprobs.has_value();
-  const bool save_raw_logits = needs_logprobs && !processed_logprobs_ && NeedsProcessors(row);
+  const bool save_raw_logits = needs_logprobs && !processed_logprobs_ && ChangesLogits(row);
   if (row.forced_token_id >= 0) {
     if (!top_k_top_p_sampler_.Load(row.logits)) {
       error = "the model's logits contain NaN or infinity";

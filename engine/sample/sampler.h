@@ -60,7 +60,7 @@ class Sampler {
   };
   Support Process(const SamplingRow& row, std::string& error);
   int32_t Draw(Support support, const SamplingRow& row) const;
-  static bool NeedsProcessors(const SamplingRow& row);
+  static bool ChangesLogits(const SamplingRow& row);
   void AppendInvalid(size_t k, Logprobs& out) const;
   // Appends the logprobs of the distribution that a token was drawn from. Tokens outside of it are never among the most
   // probable: ids of -1 with logprobs of -inf fill their places. A greedy row's distribution is that at temperature 1.

@@ -57,11 +57,11 @@ class RegexStore {
   static constexpr size_t kMaxAllOperands = size_t{1} << 25;  // of all kOr and kAnd together
   static constexpr uint32_t kMaxRepeat = uint32_t{1} << 24;
   // Of one search for a text: the operands whose derivatives are needed.
-  static constexpr size_t kMaxEmptinessSteps = 4'000'000;
+  static constexpr size_t kMaxEmptinessSteps = 1'000'000;
   // The same while texts are matched, which must not wait long.
   static constexpr size_t kMaxMatchingEmptinessSteps = 500'000;
   // The operands whose derivatives are needed until FinishBuilding.
-  static constexpr uint64_t kMaxBuildingSteps = 40'000'000;
+  static constexpr uint64_t kMaxBuildingSteps = 20'000'000;
 
   RegexStore();
   RegexStore(const RegexStore&) = delete;
