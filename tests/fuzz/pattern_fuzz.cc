@@ -1,6 +1,7 @@
 // Fuzzes the reader of patterns. The input is a pattern, a zero byte, and a text. Both syntaxes must give an expression
 // or a named error; the expression for JSON strings must match a spelling of the text exactly if the expression for
 // UTF-8 matches the text; and RE2 must agree.
+#include <cctype>
 #include <optional>
 #include <string>
 
@@ -41,7 +42,8 @@ std::string Spell(std::string_view text) {
   bool escapes = false;
   for (size_t i = 0; i < text.size(); escapes = !escapes) {
     const tokenizer::CodePoint c = tokenizer::CodePointAt(text, i);
-    if (!escapes && c.value >= 0x20 && c.value != '"' && c.value != '\\') {
+    const bool is_never_escaped = c.value < 0x80 && (std::isalnum(static_cast<int>(c.value)) != 0 || c.value == ' ');
+    if (is_never_escaped || (!escapes && c.value >= 0x20 && c.value != '"' && c.value != '\\')) {
       out += text.substr(i, c.length);
     } else if (c.value > 0xFFFF) {
       append_unit(0xD800 + ((c.value - 0x10000) >> 10));

@@ -133,12 +133,15 @@ class DistributedBatchProgramTest : public testing::Test {
     const std::string expected = Sorted(Read(Path("whole.jsonl")));
     std::mt19937 random(static_cast<uint32_t>(rank) + 1);
     const std::string output = Path("out.jsonl");
-    for (int round = 0; round < 3; ++round) {
+    // On a busy machine, some jobs are done before the signal.
+    int num_killed = 0;
+    for (int round = 0; num_killed < 3; ++round) {
+      ASSERT_LT(round, 20);
       fs::remove(output);
       fs::remove(output + ".job");
       ProgramResult result;
-      const bool killed = RunAndKill(launcher, rank, random() % (expected.size() * 3 / 4), input, output, result);
-      EXPECT_TRUE(killed);
+      if (!RunAndKill(launcher, rank, random() % (expected.size() * 3 / 4), input, output, result)) continue;
+      ++num_killed;
       if (Sorted(Read(output)) != expected) {
         result = Run(launcher, 2, {input, "-o", output, "--resume"});
         EXPECT_EQ(result.status, 1) << result.err;
