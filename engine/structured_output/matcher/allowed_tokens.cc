@@ -101,7 +101,6 @@ bool GrammarAutomaton::AllowsPlain(int32_t state) {
 }
 
 bool GrammarAutomaton::RepeatsKind(int32_t state, uint32_t kind) {
-  if (kind == kNotPlainKind) return false;
   if (kind < kNonAsciiKind) {
     return std::ranges::all_of(kind_bytes_[kind], [&](uint8_t byte) { return Step(state, byte) == state; });
   }
@@ -117,6 +116,7 @@ bool GrammarAutomaton::RepeatsKind(int32_t state, uint32_t kind) {
 }
 
 bool GrammarAutomaton::Repeats(int32_t index, CharacterKinds kinds) {
+  if ((kinds >> kNotPlainKind & 1) != 0) return false;
   for (; kinds != 0; kinds &= kinds - 1) {
     const auto kind = static_cast<uint32_t>(std::countr_zero(kinds));
     const CharacterKinds bit = CharacterKinds{1} << kind;
