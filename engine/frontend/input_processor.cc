@@ -8,6 +8,7 @@
 #include "engine/reasoning/reasoning_format.h"
 #include "engine/structured_output/compiler/grammar_compiler.h"
 #include "engine/structured_output/thought_grammar.h"
+#include "engine/structured_output/tool_calls/tool_call_constraint.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/unicode/utf8.h"
 
@@ -145,6 +146,8 @@ void InputProcessor::SetGrammar(ProcessedInput& input) const {
   if (reasoning_format_ != nullptr && !is_in_reasoning) {
     if (reasoning_format_->kind == ReasoningFormat::Kind::kTokens) {
       input.reasoning_format = reasoning_format_;
+    } else if (ConstrainsHarmony(*params.structured_outputs)) {
+      params.structured_outputs->before = BegunMessageGrammar(reasoning_format_, input.prompt_token_ids);
     } else {
       params.structured_outputs->before = ThoughtGrammar(reasoning_format_, input.prompt_token_ids);
     }

@@ -26,10 +26,12 @@ bool IsBlankToken(const tokenizer::Tokenizer& tokenizer, int32_t id) {
 }  // namespace
 
 ThinkingTracker::ThinkingTracker(std::shared_ptr<const ReasoningFormat> format,
-                                 std::span<const int32_t> prompt_token_ids)
-    : format_(std::move(format)) {
+                                 std::span<const int32_t> prompt_token_ids, bool may_call)
+    : format_(std::move(format)), end_size_(format_->end_ids.size()) {
   last_ids_.reserve(kMaxCharacterTokens);
   if (format_->kind == Kind::kHarmony) {
+    const auto channel = std::ranges::find(format_->end_ids, format_->channel_id);
+    if (may_call) end_size_ = static_cast<size_t>(channel - format_->end_ids.begin());
     StartFromHarmonyPrompt(prompt_token_ids);
   } else {
     StartFromPrompt(prompt_token_ids);
@@ -99,9 +101,9 @@ TokenKind ThinkingTracker::Feed(int32_t token_id) {
   const std::vector<int32_t>& end = format_->end_ids;
   if (is_thinking() || num_end_ids_ > 0) {
     size_t& length = num_end_ids_;
-    while (length > 0 && (length == end.size() || end[length] != token_id)) length = format_->end_failure[length];
+    while (length > 0 && end[length] != token_id) length = format_->end_failure[length];
     if (end[length] == token_id) ++length;
-    if (length == end.size()) length = 0;
+    if (length == end_size_) length = 0;
   }
   switch (format_->kind) {
     case Kind::kTokens:
@@ -261,7 +263,8 @@ std::vector<int32_t> ThinkingTracker::RestOfEndMarker() const {
     const size_t length = PartialMarker(text_markers_->held(), {end});
     if (length > 0 && NextEndTokenOfText() >= 0) return format_->tokenizer->Encode(end.substr(length), false);
   }
-  ids.assign(format_->end_ids.begin() + static_cast<std::ptrdiff_t>(num_end_ids_), format_->end_ids.end());
+  ids.assign(format_->end_ids.begin() + static_cast<std::ptrdiff_t>(num_end_ids_),
+             format_->end_ids.begin() + static_cast<std::ptrdiff_t>(end_size_));
   return ids;
 }
 

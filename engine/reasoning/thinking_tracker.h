@@ -27,8 +27,11 @@ enum class TokenKind : uint8_t {
 class ThinkingTracker {
  public:
   // Starts at the end of the prompt. The sequence is thinking if the prompt ends with a start marker, or with one and
-  // text but no special token after it: the question of a user may contain a marker too.
-  ThinkingTracker(std::shared_ptr<const ReasoningFormat> format, std::span<const int32_t> prompt_token_ids);
+  // text but no special token after it: the question of a user may contain a marker too. If `may_call` is set, a
+  // message of any channel may follow a thought of harmony that ends at its budget, because a call is one; otherwise
+  // the answer follows.
+  ThinkingTracker(std::shared_ptr<const ReasoningFormat> format, std::span<const int32_t> prompt_token_ids,
+                  bool may_call = false);
 
   // Adds the next token of the output. With markers in text, the kind is that of the token's last character.
   TokenKind Feed(int32_t token_id);
@@ -63,7 +66,8 @@ class ThinkingTracker {
   ReasoningPhase phase_ = ReasoningPhase::kBefore;
   bool has_thought_ = false;
   int64_t num_thinking_tokens_ = 0;
-  size_t num_end_ids_ = 0;         // length of the longest prefix of end_ids that the output ends with
+  size_t end_size_;                // number of the format's end_ids that end a thought
+  size_t num_end_ids_ = 0;         // length of the longest prefix of them that the output ends with
   std::vector<int32_t> last_ids_;  // up to four
   // kTokens: the thought has no text yet.
   bool at_thought_start_ = false;

@@ -15,25 +15,21 @@ namespace {
 constexpr size_t kMaxHeldSpace = 256;
 
 struct Trigger {
+  enum class Place : uint8_t { kAnywhere, kLineStart, kOutputStart };
   std::string_view text;
-  bool is_bare = false;  // only at the beginning of a line
+  Place place = Place::kAnywhere;  // where it counts
 };
 
 std::vector<Trigger> TriggersOf(const ToolCallFormat& format) {
   std::vector<Trigger> triggers;
-  std::string_view more = format.more_triggers;
   if (format.reader == ToolCallFormat::Reader::kHarmony) {
-    triggers.push_back({HarmonyCallReader::kRecipient, true});
-    more = HarmonyCallReader::kMarks;
+    triggers.push_back({HarmonyCallReader::kRecipient, Trigger::Place::kOutputStart});
   } else {
     // An object is known to be no call after its first key, so it may be anywhere. A list could be any text.
-    triggers.push_back({format.syntax.trigger, format.is_bare && format.syntax.trigger != "{"});
+    const bool is_list = format.is_bare && format.syntax.trigger != "{";
+    triggers.push_back({format.syntax.trigger, is_list ? Trigger::Place::kLineStart : Trigger::Place::kAnywhere});
   }
-  while (!more.empty()) {
-    const size_t end = more.find('\n');
-    triggers.push_back({more.substr(0, end), false});
-    more = end == std::string_view::npos ? std::string_view() : more.substr(end + 1);
-  }
+  for (const std::string_view text : ListedTexts(format.more_triggers)) triggers.push_back({text});
   return triggers;
 }
 
@@ -205,9 +201,17 @@ class ToolCallParser::Impl : public CallSink {
     }
   }
 
-  bool IsAtLineStart() const {
+  bool IsAt(Trigger::Place place) const {
     const bool is_first = !has_text_ && !has_reasoning_;
-    return is_first || is_after_section_ || space_.find('\n') != std::string::npos;
+    switch (place) {
+      case Trigger::Place::kAnywhere:
+        return true;
+      case Trigger::Place::kLineStart:
+        return is_first || is_after_section_ || space_.find('\n') != std::string::npos;
+      case Trigger::Place::kOutputStart:
+        return is_first && !is_after_section_;
+    }
+    return false;
   }
 
   void FeedByte(char c) {
@@ -288,7 +292,7 @@ class ToolCallParser::Impl : public CallSink {
     while (!mark_.empty()) {
       bool is_prefix = false;
       for (const Trigger& trigger : triggers_) {
-        if (!trigger.text.starts_with(mark_) || (trigger.is_bare && !IsAtLineStart())) continue;
+        if (!trigger.text.starts_with(mark_) || !IsAt(trigger.place)) continue;
         if (trigger.text.size() == mark_.size()) {
           StartSection(trigger.text);
           return;

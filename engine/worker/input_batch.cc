@@ -3,6 +3,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "engine/structured_output/tool_calls/tool_call_constraint.h"
+
 namespace vllm {
 
 InputBatch::InputBatch(int64_t max_num_tokens, int64_t max_model_len, int64_t block_size, size_t num_groups)
@@ -39,7 +41,9 @@ void InputBatch::Update(const SchedulerOutput& scheduler_output) {
     const std::vector<int32_t>& prior = data.request->prior_output_token_ids;
     state->token_ids.insert(state->token_ids.end(), prior.begin(), prior.end());
     if (data.request->sampling_params.thinking_token_budget) {
-      state->thinking = std::make_unique<ThinkingTracker>(data.request->reasoning_format, prompt);
+      const auto& constraint = data.request->sampling_params.structured_outputs;
+      state->thinking = std::make_unique<ThinkingTracker>(data.request->reasoning_format, prompt,
+                                                          constraint && ConstrainsHarmony(*constraint));
     }
     if (data.request->grammar != nullptr) state->constraint = std::make_unique<OutputConstraint>(*data.request);
     for (const int32_t id : prior) state->FeedOutput(id);

@@ -97,8 +97,6 @@ TEST_F(ToolCallsProgramTest, ChoicesThatCannotBeEnforcedAreErrors) {
   EXPECT_EQ(error(required, "none"),
             "tool_choice: required is not possible: the format of the model's tool calls is not known; "
             "--tool-call-parser names it");
-  EXPECT_EQ(error(required, "openai"),
-            "tool_choice: required is not possible: calls of the format openai cannot be constrained");
   EXPECT_EQ(error(required + R"(,"ignore_eos":true)", "hermes"),
             "tool_choice: required is not possible: ignore_eos is set");
   EXPECT_EQ(error(required + R"(,"structured_outputs":{"regex":"a"})", "hermes"),

@@ -176,6 +176,18 @@ TEST_F(HarmonyTest, BudgetLeadsToTheFinalChannel) {
             analysis_ + Bytes("ab") + next_ + final_);
 }
 
+TEST_F(HarmonyTest, BudgetLeadsToAnyMessageIfItMayBeACall) {
+  ThinkingTracker tracker(format_, prompt_, /*may_call=*/true);
+  for (const int32_t id : analysis_ + Bytes("ab")) tracker.Feed(id);
+  for (const int32_t id : next_) {
+    EXPECT_EQ(tracker.ForcedToken(2), id);
+    tracker.Feed(id);
+  }
+  EXPECT_EQ(tracker.ForcedToken(2), -1);
+  tracker.Feed(kChannel);
+  EXPECT_EQ(tracker.ForcedToken(2), -1);
+}
+
 TEST_F(HarmonyTest, OutputWithoutAChannelIsAnAnswer) {
   ThinkingTracker tracker(format_, prompt_);
   EXPECT_EQ(tracker.Feed('H'), TokenKind::kAnswer);

@@ -12,6 +12,7 @@
 #include "engine/config/errors.h"
 #include "engine/structured_output/compile_grammar.h"
 #include "engine/structured_output/matcher/grammar_automaton.h"
+#include "tests/structured_output/call_outputs.h"
 #include "tests/structured_output/grammar_text.h"
 #include "tests/tool_calls/call_text.h"
 
@@ -19,86 +20,22 @@ namespace vllm {
 namespace {
 
 using testing_support::CallsText;
+using testing_support::Choice;
+using testing_support::ConstraintOf;
 using testing_support::GrammarText;
 using testing_support::NamedCall;
 using testing_support::OrderedJson;
+using testing_support::Outputs;
+using testing_support::StrictTools;
 using testing_support::TestTools;
 using testing_support::WeatherArguments;
 using Position = GrammarAutomaton::Position;
 
-enum class Choice { kAuto, kRequired };
-
-ToolCallConstraint ConstraintOf(const std::string& format, Choice choice, bool parallel_calls = true) {
-  return {FindToolCallFormat(format), choice == Choice::kRequired, parallel_calls, TestTools()->tools()};
-}
-
-// Tools with parameters that are easy to get wrong.
-std::vector<ToolDefinition> StrictTools() {
-  return ParseToolDefinitions(R"([
-    {"name": "get_weather", "parameters": {"type": "object", "required": ["city", "days"],
-      "additionalProperties": false, "properties": {
-        "city": {"enum": ["Oslo", "Rome", "Zürich \"East\"", "null", "3", "</parameter>"]},
-        "days": {"type": "integer", "minimum": 1, "maximum": 14}, "hourly": {"type": "boolean"},
-        "unit": {"type": ["string", "null"], "maxLength": 3},
-        "tags": {"type": "array", "items": {"type": "string", "maxLength": 4}, "maxItems": 2}}}},
-    {"name": "get_time", "parameters": {"type": "object", "properties": {}, "additionalProperties": false}},
-    {"name": "note", "parameters": {"type": "object", "required": ["text"], "additionalProperties": false,
-      "properties": {"text": {"type": "string", "pattern": "^[a-c<\"'\\\\]{1,4}$"},
-                     "to": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"enum": [1, 2]}, "maxItems": 2}]},
-                     "at": {"type": "object", "additionalProperties": false, "properties": {
-                       "a:b": {"type": "null"}, "x": {"type": "number", "minimum": 0, "maximum": 1}}}}}}
-  ])");
-}
-
-class Outputs {
- public:
-  explicit Outputs(const ToolCallConstraint& constraint, std::vector<std::string> special_tokens = {})
-      : special_tokens_(std::move(special_tokens)) {
-    GrammarVocabulary vocabulary;
-    const auto num_special = static_cast<int32_t>(special_tokens_.size());
-    vocabulary.find = [this](std::string_view text) -> std::optional<int32_t> {
-      for (size_t i = 0; i < special_tokens_.size(); ++i) {
-        if (special_tokens_[i] == text) return static_cast<int32_t>(i);
-      }
-      return std::nullopt;
-    };
-    vocabulary.bytes = [num_special](int32_t id) -> std::optional<std::string> {
-      return id < num_special ? std::optional<std::string>("") : std::nullopt;
-    };
-    automaton_ = std::make_unique<GrammarAutomaton>(
-        CompileGrammar(ToolCallParams(constraint), vocabulary),
-        std::make_shared<const VocabTrie>(std::vector<std::string>(special_tokens_.size()), num_special));
-  }
-
-  // Reads `text`, in which special tokens are themselves if `with_tokens` is set.
-  bool Accepts(std::string_view text, bool with_tokens = true) {
-    Position position;
-    while (!text.empty()) {
-      bool is_token = false;
-      for (size_t i = 0; i < special_tokens_.size() && with_tokens && !is_token; ++i) {
-        if (!text.starts_with(special_tokens_[i])) continue;
-        if (!automaton_->AdvanceToken(position, static_cast<int32_t>(i))) return false;
-        text.remove_prefix(special_tokens_[i].size());
-        is_token = true;
-      }
-      if (is_token) continue;
-      if (!automaton_->Advance(position, text.substr(0, 1))) return false;
-      text.remove_prefix(1);
-    }
-    return automaton_->MayEnd(position);
-  }
-
-  GrammarAutomaton& automaton() { return *automaton_; }
-
- private:
-  std::vector<std::string> special_tokens_;
-  std::unique_ptr<GrammarAutomaton> automaton_;
-};
-
+// The formats in which text may surround calls; harmony_grammar_test.cc tests the other one.
 std::vector<std::string> FormatNames() {
   std::vector<std::string> names;
   for (const ToolCallFormat& format : ToolCallFormats()) {
-    if (CanConstrainCalls(format)) names.emplace_back(format.name);
+    if (format.reader != ToolCallFormat::Reader::kHarmony) names.emplace_back(format.name);
   }
   return names;
 }
@@ -218,6 +155,12 @@ std::vector<std::string> RandomTokens(const CallSyntax& syntax) {
   std::string start(syntax.trigger);
   if (start == "{") start = "{\"name\": \"note\"";
   if (start == "[") start = "\n[note(";
+  if (start.starts_with("<|channel|>")) {
+    for (const char* text : {"<|end|><|start|>assistant", "<|channel|>final<|message|>", " to=functions.get_time",
+                             "<|channel|>commentary", "<|message|>", "<|channel|>analysis<|message|>"}) {
+      tokens.insert(tokens.end(), 8, text);
+    }
+  }
   tokens.insert(tokens.end(), 8, start);
   for (const char* text :
        {"get_weather", "get_time",      "note",   "city", "days", "hourly", "tags", "unit",   "text", "to", "at",
@@ -228,8 +171,11 @@ std::vector<std::string> RandomTokens(const CallSyntax& syntax) {
   return tokens;
 }
 
-TEST_P(ToolCallGrammarTest, RandomOutputsAreParsedAndValid) {
-  const std::vector<std::string> tokens = RandomTokens(format().syntax);
+class RandomCallsTest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(RandomCallsTest, RandomOutputsAreParsedAndValid) {
+  const ToolCallFormat& format = *FindToolCallFormat(GetParam());
+  const std::vector<std::string> tokens = RandomTokens(format.syntax);
   const auto trie = std::make_shared<const VocabTrie>(tokens, static_cast<int64_t>(tokens.size()));
   const auto tools = std::make_shared<const ToolSet>(StrictTools());
   std::vector<std::unique_ptr<GrammarText>> schemas;
@@ -246,7 +192,7 @@ TEST_P(ToolCallGrammarTest, RandomOutputsAreParsedAndValid) {
     for (int trial = 0; trial < 400; ++trial) {
       const std::string text = RandomText(automaton, tokens, random);
       if (text.empty()) continue;
-      const ToolCallOutput output = ParseToolCalls(format(), tools, "request", text);
+      const ToolCallOutput output = ParseToolCalls(format, tools, "request", text);
       EXPECT_EQ(output.error, "") << text;
       EXPECT_TRUE(choice == Choice::kAuto || output.text.empty()) << text;
       EXPECT_TRUE(choice == Choice::kAuto || !output.calls.empty()) << text;
@@ -264,9 +210,18 @@ TEST_P(ToolCallGrammarTest, RandomOutputsAreParsedAndValid) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, ToolCallGrammarTest, ::testing::ValuesIn(FormatNames()), [](const auto& param_info) {
-  return testing_support::ReplaceAll(param_info.param, "-", "_");
-});
+std::string TestName(const ::testing::TestParamInfo<std::string>& format) {
+  return testing_support::ReplaceAll(format.param, "-", "_");
+}
+
+std::vector<std::string> AllFormatNames() {
+  std::vector<std::string> names = FormatNames();
+  names.emplace_back("openai");
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, ToolCallGrammarTest, ::testing::ValuesIn(FormatNames()), TestName);
+INSTANTIATE_TEST_SUITE_P(Formats, RandomCallsTest, ::testing::ValuesIn(AllFormatNames()), TestName);
 
 TEST(ToolCallGrammarTokensTest, MarkersThatAreSpecialTokensAreWrittenAsTokens) {
   const std::string text = CallsText(FindToolCallFormat("hermes")->syntax, {{"get_time", OrderedJson::object()}});

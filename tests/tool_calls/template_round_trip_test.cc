@@ -87,6 +87,8 @@ std::string AssistantTurn(const tokenizer::ChatTemplate& chat_template, const Co
 
 // Expects that constrained calls can be what the template writes.
 void ExpectAllowed(const ToolCallFormat& format, const Conversation& conversation, const std::string& turn) {
+  // In harmony, a call ends the output of the model, although templates can write several.
+  if (format.reader == ToolCallFormat::Reader::kHarmony && conversation.calls.size() > 1) return;
   ToolCallConstraint constraint{&format, /*must_call=*/false, /*parallel_calls=*/true, TestTools()->tools()};
   for (const bool must_call : {false, true}) {
     if (must_call && !conversation.content.empty()) continue;
@@ -116,7 +118,7 @@ void ExpectRoundTrip(const tokenizer::ChatTemplate& chat_template, const Convers
     EXPECT_EQ(output.calls[i].error, "");
     EXPECT_EQ(OrderedJson::parse(output.calls[i].arguments), conversation.calls[i].arguments);
   }
-  if (CanConstrainCalls(*format)) ExpectAllowed(*format, conversation, turn);
+  ExpectAllowed(*format, conversation, turn);
   std::vector<size_t> bytes;
   for (size_t i = 1; i < turn.size(); ++i) {
     EXPECT_EQ(EventsOf(*format, TestTools(), turn, {i}), EventsOf(*format, TestTools(), turn, {})) << "split at " << i;

@@ -12,9 +12,6 @@ namespace vllm::app {
 
 std::string CallConstraints::Obstacle(const SamplingParams& params) {
   if (format_ == nullptr) return "the format of the model's tool calls is not known; --tool-call-parser names it";
-  if (!CanConstrainCalls(*format_)) {
-    return "calls of the format " + std::string(format_->name) + " cannot be constrained";
-  }
   if (params.ignore_eos) return "ignore_eos is set";
   if (!has_token_bytes_) has_token_bytes_ = tokenizer_ != nullptr && tokenizer::TokenBytes(*tokenizer_).has_value();
   return *has_token_bytes_ ? "" : "the tokens of the model are not pieces of text";

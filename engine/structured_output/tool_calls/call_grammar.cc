@@ -25,16 +25,6 @@ using NodeId = GrammarTree::NodeId;
 // Models begin an answer after a thought with two line breaks.
 constexpr uint32_t kMaxLinesBefore = 2;
 
-std::vector<std::string_view> LinesOf(std::string_view text) {
-  std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const size_t end = text.find('\n');
-    lines.push_back(text.substr(0, end));
-    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
-  }
-  return lines;
-}
-
 // Returns the schema of a tool's arguments, which are an object even if the schema does not say so.
 std::string ArgumentsSchema(const ToolDefinition& tool) {
   Json schema = Json::parse(tool.parameters);
@@ -65,6 +55,7 @@ class CallGrammar {
     for (const ToolDefinition& tool : constraint_.tools) {
       if (CanWrite(tool)) tools_to_call_.push_back({&tool, ArgumentsOf(tool)});
     }
+    if (format_.reader == ToolCallFormat::Reader::kHarmony) return AddGrammarTree(builder_, tree_, HarmonyMessages());
     if (tools_to_call_.empty()) return builder_.AddTerminal(PlainText());
     return AddGrammarTree(builder_, tree_, constraint_.must_call ? OnlyCalls() : TextWithCalls());
   }
@@ -145,7 +136,7 @@ class CallGrammar {
     }
     const bool is_array = syntax_.section_begin.ends_with('[');
     std::vector<NodeId> ends;
-    for (const std::string_view end : LinesOf(format_.more_ends)) ends.push_back(Marks(end));
+    for (const std::string_view end : ListedTexts(format_.more_ends)) ends.push_back(Marks(end));
     std::vector<NodeId> parts = {Marks(trigger), Literal(is_array ? "[" : ""), Calls(CallBody()),
                                  Literal(is_array ? "]" : "")};
     if (!ends.empty()) parts.push_back(Optional(tree_.AddAlternatives(std::move(ends))));
@@ -159,7 +150,7 @@ class CallGrammar {
   // Text in which the parser finds no call.
   RegexId PlainText() {
     std::vector<std::string> triggers;
-    for (const std::string_view trigger : LinesOf(format_.more_triggers)) triggers.emplace_back(trigger);
+    for (const std::string_view trigger : ListedTexts(format_.more_triggers)) triggers.emplace_back(trigger);
     if (!format_.is_bare) triggers.emplace_back(syntax_.trigger);
     const RegexId text = TextWithout(store_, triggers);
     if (!format_.is_bare) return text;
@@ -194,10 +185,48 @@ class CallGrammar {
     const RegexId text = PlainText();
     const NodeId after = tree_.AddRegex(PlainTextAfterCalls(text));
     std::vector<NodeId> sections = {Section()};
-    for (const std::string_view trigger : LinesOf(format_.more_triggers)) sections.push_back(OtherSection(trigger));
+    for (const std::string_view trigger : ListedTexts(format_.more_triggers)) sections.push_back(OtherSection(trigger));
     const NodeId section = tree_.AddAlternatives(std::move(sections));
     const NodeId rest = constraint_.parallel_calls ? Many(tree_.AddSequence({section, after})) : Optional(section);
     return tree_.AddSequence({tree_.AddRegex(text), rest});
+  }
+
+  // A message of harmony that is a call. Models name the recipient before or after the channel, and may leave out the
+  // type of the content.
+  NodeId HarmonyCall() {
+    const NodeId constrain = tree_.AddSequence({Optional(Literal(" ")), Marks("<|constrain|>"), Literal("json")});
+    const NodeId type = Optional(tree_.AddAlternatives({Literal(" json"), constrain}));
+    const NodeId content = tree_.AddSequence({type, Marks("<|message|>")});
+    const NodeId channel_and_content = tree_.AddSequence({Marks("<|channel|>commentary"), content});
+    std::vector<NodeId> after_channel, before_channel;
+    for (const auto& [tool, arguments] : tools_to_call_) {
+      const NodeId name = Literal(tool->name);
+      const NodeId value = tree_.AddSymbol(arguments);
+      after_channel.push_back(tree_.AddSequence({name, content, value}));
+      before_channel.push_back(tree_.AddSequence({name, channel_and_content, value}));
+    }
+    const NodeId call = tree_.AddAlternatives(
+        {tree_.AddSequence({Marks(syntax_.begin), tree_.AddAlternatives(std::move(after_channel))}),
+         tree_.AddSequence({Literal(" to=functions."), tree_.AddAlternatives(std::move(before_channel))})});
+    // The end is a stop token for most of these models, and then it is not part of the output.
+    return tree_.AddSequence({call, Optional(Marks(syntax_.end))});
+  }
+
+  // The thoughts and texts of harmony are messages too. A call ends the output.
+  NodeId HarmonyMessages() {
+    const NodeId text = tree_.AddRegex(PlainText());
+    const auto message = [&](const std::string& channel) {
+      return tree_.AddSequence({Marks("<|channel|>" + channel + "<|message|>"), text});
+    };
+    const NodeId thought = message("analysis");
+    const NodeId next = Marks("<|end|><|start|>assistant");
+    if (constraint_.must_call) return tree_.AddSequence({Many(tree_.AddSequence({thought, next})), HarmonyCall()});
+    const std::vector<NodeId> texts = {message("final"), message("commentary")};
+    std::vector<NodeId> last = texts;
+    if (!tools_to_call_.empty()) last.push_back(HarmonyCall());
+    const NodeId before = tree_.AddAlternatives({thought, texts[0], texts[1]});
+    return Optional(
+        tree_.AddSequence({Many(tree_.AddSequence({before, next})), tree_.AddAlternatives(std::move(last))}));
   }
 
   GrammarBuilder& builder_;

@@ -1,14 +1,25 @@
 #include "engine/structured_output/tool_calls/tool_call_constraint.h"
 
+#include <stdexcept>
+
 #include "engine/config/errors.h"
 #include "engine/config/escape.h"
 #include "tokenizer/formats/json_scanner.h"
 #include "tokenizer/formats/tokenizer_error.h"
 
 namespace vllm {
+namespace {
 
-// In harmony, the thought, the text and the calls are messages of one output, so a call does not follow the thought.
-bool CanConstrainCalls(const ToolCallFormat& format) { return format.reader != ToolCallFormat::Reader::kHarmony; }
+constexpr char kWhere[] = "tool calls";
+
+const ToolCallFormat* FormatOf(const tokenizer::RawMembers& members) {
+  const std::string name = tokenizer::OptionalString(members, "format", kWhere);
+  const ToolCallFormat* format = FindToolCallFormat(name);
+  if (format == nullptr) throw RequestError("tool calls: the format " + Escape(name, 64) + " is not known");
+  return format;
+}
+
+}  // namespace
 
 StructuredOutputsParams ToolCallParams(const ToolCallConstraint& constraint) {
   const auto text_of = [](bool value) { return value ? "true" : "false"; };
@@ -27,18 +38,23 @@ StructuredOutputsParams ToolCallParams(const ToolCallConstraint& constraint) {
   return params;
 }
 
+bool ConstrainsHarmony(const StructuredOutputsParams& params) {
+  if (params.kind != StructuredOutputsParams::Kind::kToolCalls) return false;
+  try {
+    const ToolCallFormat* format = FormatOf(tokenizer::ReadMembers(params.text, kWhere));
+    return format->reader == ToolCallFormat::Reader::kHarmony;
+  } catch (const std::runtime_error&) {
+    return false;  // compiling the grammar reports it
+  }
+}
+
 ToolCallConstraint ParseToolCallConstraint(std::string_view text) {
-  const std::string where = "tool calls";
   ToolCallConstraint constraint;
   try {
-    const tokenizer::RawMembers members = tokenizer::ReadMembers(text, where);
-    const std::string format = tokenizer::OptionalString(members, "format", where);
-    constraint.format = FindToolCallFormat(format);
-    if (constraint.format == nullptr || !CanConstrainCalls(*constraint.format)) {
-      throw RequestError("tool calls of the format " + Escape(format, 64) + " cannot be constrained");
-    }
-    constraint.must_call = tokenizer::OptionalBool(members, "must_call", where);
-    constraint.parallel_calls = tokenizer::OptionalBool(members, "parallel_tool_calls", where);
+    const tokenizer::RawMembers members = tokenizer::ReadMembers(text, kWhere);
+    constraint.format = FormatOf(members);
+    constraint.must_call = tokenizer::OptionalBool(members, "must_call", kWhere);
+    constraint.parallel_calls = tokenizer::OptionalBool(members, "parallel_tool_calls", kWhere);
     if (const auto tools = members.find("tools"); tools != members.end()) {
       constraint.tools = ParseToolDefinitions(tools->second);
     }

@@ -24,11 +24,11 @@ struct ToolCallConstraint {
   std::vector<ToolDefinition> tools;
 };
 
-// Returns true if calls of the format can be constrained.
-bool CanConstrainCalls(const ToolCallFormat& format);
-
 // REQUIRES: format is not null; tools is not empty.
 StructuredOutputsParams ToolCallParams(const ToolCallConstraint& constraint);
+// Returns true if the parameters are ToolCallParams of calls in the harmony format, whose grammar contains the
+// thoughts.
+bool ConstrainsHarmony(const StructuredOutputsParams& params);
 // Reads the text of ToolCallParams. Throws RequestError.
 ToolCallConstraint ParseToolCallConstraint(std::string_view text);
 

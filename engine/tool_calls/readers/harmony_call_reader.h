@@ -17,8 +17,6 @@ namespace vllm {
 class HarmonyCallReader : public CallReader {
  public:
   static constexpr size_t kMaxHeaderBytes = 512;
-  // Texts that begin or end a part of a message.
-  static constexpr std::string_view kMarks = "<|start|>\n<|channel|>\n<|message|>\n<|end|>\n<|call|>\n<|return|>";
   // An output may begin with the recipient, because the prompt ends with the role.
   static constexpr std::string_view kRecipient = "to=functions.";
 

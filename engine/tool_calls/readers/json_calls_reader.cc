@@ -14,11 +14,7 @@ JsonCallsReader::JsonCallsReader(const ToolCallFormat& format, std::string_view 
     : format_(format), tools_(tools), sink_(sink) {
   const CallSyntax& syntax = format.syntax;
   if (!StripSpace(syntax.end).empty()) ends_.push_back(StripSpace(syntax.end));
-  for (std::string_view rest = format.more_ends; !rest.empty();) {
-    const size_t line_end = rest.find('\n');
-    ends_.push_back(rest.substr(0, line_end));
-    rest = line_end == std::string_view::npos ? std::string_view() : rest.substr(line_end + 1);
-  }
+  for (const std::string_view end : ListedTexts(format.more_ends)) ends_.push_back(end);
   if (trigger == syntax.trigger && syntax.begin.size() > trigger.size()) {
     const std::string_view prefix = StripSpace(syntax.begin.substr(trigger.size()));
     if (!prefix.empty()) {

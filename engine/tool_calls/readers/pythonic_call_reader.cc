@@ -16,12 +16,7 @@ bool IsNameByte(char c) { return IsIdentifierByte(c) || c == '.' || c == '-'; }
 PythonicCallReader::PythonicCallReader(const ToolCallFormat& format, std::string_view trigger, const ToolSet& tools,
                                        CallSink& sink)
     : format_(format), tools_(tools), sink_(sink) {
-  if (trigger == "[") return;
-  for (std::string_view rest = format.more_ends; !rest.empty();) {
-    const size_t line_end = rest.find('\n');
-    ends_.push_back(rest.substr(0, line_end));
-    rest = line_end == std::string_view::npos ? std::string_view() : rest.substr(line_end + 1);
-  }
+  if (trigger != "[") ends_ = ListedTexts(format.more_ends);
 }
 
 void PythonicCallReader::Start() {

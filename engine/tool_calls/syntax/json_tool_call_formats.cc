@@ -171,6 +171,8 @@ constexpr std::array kFormats = {
                               .end = "<|call|>",
                               .name_suffix = " <|constrain|>json<|message|>",
                               .separator = "<|start|>assistant"},
+                   // Texts that begin or end a part of a message.
+                   .more_triggers = "<|start|>\n<|channel|>\n<|message|>\n<|end|>\n<|call|>\n<|return|>",
                    .template_texts = "<|channel|>commentary\nto=functions.",
                    .vocabulary_text = "<|call|>"},
 };

@@ -60,6 +60,15 @@ const ToolCallFormat* DetectWithoutVariants(std::string_view chat_template, cons
 
 }  // namespace
 
+std::vector<std::string_view> ListedTexts(std::string_view list) {
+  std::vector<std::string_view> texts;
+  AnyPart(list, '\n', [&](std::string_view text) {
+    texts.push_back(text);
+    return false;
+  });
+  return texts;
+}
+
 std::span<const ToolCallFormat> ToolCallFormats() {
   static const std::vector<ToolCallFormat> formats = [] {
     std::vector<ToolCallFormat> all(JsonToolCallFormats().begin(), JsonToolCallFormats().end());

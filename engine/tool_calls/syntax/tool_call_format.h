@@ -18,6 +18,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace vllm {
 
@@ -68,6 +69,9 @@ struct ToolCallFormat {
   // Only the name of a tool tells a call from other text, so only calls of known tools are recognized.
   bool is_bare = false;
 };
+
+// Returns the texts of a list in which line breaks separate them.
+std::vector<std::string_view> ListedTexts(std::string_view list);
 
 std::span<const ToolCallFormat> ToolCallFormats();
 // Returns the format with this name or alias, or null.
