@@ -186,6 +186,28 @@ TEST(GrammarAutomatonTest, ListsOfAnyLengthNeedFewStates) {
   EXPECT_EQ(automaton.memory_bytes(), memory_bytes);
 }
 
+// The rule of an element stays open while the next element begins.
+TEST(GrammarAutomatonTest, ListsOfElementsWithAnEmptyEndNeedFewStates) {
+  GrammarBuilder builder;
+  RegexStore& store = builder.regexes();
+  const SymbolId value = builder.AddRule();  // "v" or "(" value ")"
+  builder.AddAlternative(value, {builder.AddTerminal(store.Literal("v"))});
+  builder.AddAlternative(value,
+                         {builder.AddTerminal(store.Literal("(")), value, builder.AddTerminal(store.Literal(")"))});
+  const SymbolId space = builder.AddRepeat(builder.AddTerminal(store.Literal(" ")), GrammarBuilder::kNoSymbol, 0, 1);
+  const SymbolId element = builder.AddRule();
+  builder.AddAlternative(element, {value, space});
+  GrammarAutomaton automaton(
+      builder.Finish(builder.AddRepeat(element, GrammarBuilder::kNoSymbol, 0, GrammarBuilder::kUnbounded)),
+      std::make_shared<const VocabTrie>(std::vector<std::string>(), 0));
+  Position position;
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(automaton.Advance(position, i % 2 == 0 ? "v " : "((v))"));
+  const size_t memory_bytes = automaton.memory_bytes();
+  for (int i = 0; i < 2000; ++i) EXPECT_TRUE(automaton.Advance(position, i % 2 == 0 ? "v " : "((v))"));
+  EXPECT_TRUE(automaton.MayEnd(position));
+  EXPECT_EQ(automaton.memory_bytes(), memory_bytes);
+}
+
 TEST(GrammarAutomatonTest, AStartThatIsATerminalMatches) {
   GrammarBuilder builder;
   const SymbolId start = Text(builder, "ab");

@@ -16,6 +16,8 @@ namespace {
 void RowStore::Clear() {
   rows_.clear();
   ids_.clear();
+  return_rows_.clear();
+  returns_.clear();
   memory_bytes_ = 0;
 }
 
@@ -55,6 +57,59 @@ std::span<const RowStore::Waiting> RowStore::WaitingFor(RowId row, SymbolId symb
   return {first, last};
 }
 
+uint32_t RowStore::DepthBelow(RowId row, SymbolId symbol) const {
+  // The rules that one row predicts count as one. Those below have returned through ReturnOf.
+  uint32_t depth = 0;
+  std::vector<SymbolId> symbols = {symbol};
+  std::set<SymbolId> seen = {symbol};
+  for (size_t i = 0; i < symbols.size(); ++i) {
+    for (const Waiting& entry : WaitingFor(row, symbols[i])) {
+      const Item& item = entry.item;
+      if (item.return_row == kEndOfText) continue;
+      if (item.return_row != row) {
+        depth = std::max(depth, returns_.at(KeyOf(item.return_row, item.return_symbol)).depth);
+      } else if (seen.insert(item.return_symbol).second) {
+        symbols.push_back(item.return_symbol);
+      }
+    }
+  }
+  return depth + 1;
+}
+
+RowStore::Return RowStore::ReturnOf(RowId row, SymbolId symbol) {
+  if (row == kEndOfText) return {};
+  std::set<SymbolId> open;
+  std::vector<SymbolId> pending = {symbol};
+  while (!pending.empty()) {
+    const SymbolId next = pending.back();
+    if (returns_.contains(KeyOf(row, next))) {
+      pending.pop_back();
+      continue;
+    }
+    const std::span<const Waiting> waiting = WaitingFor(row, next);
+    if (open.insert(next).second) {
+      // First those that this one returns to in the same row. Left recursion is a cycle of them.
+      for (const Waiting& entry : waiting) {
+        const Item& item = entry.item;
+        if (item.return_row == row && !open.contains(item.return_symbol)) pending.push_back(item.return_symbol);
+      }
+      if (pending.back() != next) continue;
+    }
+    const uint32_t depth = DepthBelow(row, next);
+    std::vector<Waiting> same(waiting.begin(), waiting.end());
+    for (Waiting& entry : same) {
+      const auto known = returns_.find(KeyOf(entry.item.return_row, entry.item.return_symbol));
+      if (known != returns_.end()) entry.item.return_row = known->second.row;
+    }
+    std::string key(reinterpret_cast<const char*>(same.data()), same.size() * sizeof(Waiting));
+    key.append(reinterpret_cast<const char*>(&depth), sizeof depth);
+    memory_bytes_ += key.size() + 256;
+    Return& result = returns_.emplace(KeyOf(row, next), Return{row, depth}).first->second;
+    result.row = return_rows_.try_emplace(std::move(key), row).first->second;
+  }
+  return returns_.at(KeyOf(row, symbol));
+}
+
 RowStore::RowId RowStore::Start() {
   items_.Clear();
   items_.Add({grammar_.start(), 0, kEndOfText, grammar_.start()});
@@ -74,13 +129,19 @@ RowStore::RowId RowStore::Scan(std::span<const Reading> readings) {
 RowStore::RowId RowStore::Finish() {
   std::set<std::pair<RowId, SymbolId>> completed;
   std::vector<Item> kernel;
+  uint32_t depth = 0;
   bool may_end = false;
   for (size_t i = 0; i < items_.items().size(); ++i) {
     const Item item = items_.items()[i];
     edges_.clear();
     RuleAutomaton& rule = *grammar_.symbol(item.rule).rule;
     rule.AppendEdges(item.state, edges_);
-    if (!edges_.empty()) kernel.push_back(item);
+    if (!edges_.empty()) {
+      kernel.push_back(item);
+      const Return back = ReturnOf(item.return_row, item.return_symbol);
+      kernel.back().return_row = back.row;
+      depth = std::max(depth, back.depth);
+    }
     for (const SymbolEdge& edge : edges_) {
       if (!grammar_.symbol(edge.symbol).nullable) continue;
       Item next = item;
@@ -97,6 +158,7 @@ RowStore::RowId RowStore::Finish() {
     }
   }
   std::sort(kernel.begin(), kernel.end());
+  kernel.erase(std::unique(kernel.begin(), kernel.end()), kernel.end());
   std::string key(reinterpret_cast<const char*>(kernel.data()), kernel.size() * sizeof(Item));
   key.push_back(may_end ? '\1' : '\0');
   const auto [it, inserted] = ids_.try_emplace(std::move(key), static_cast<RowId>(rows_.size()));
@@ -104,11 +166,7 @@ RowStore::RowId RowStore::Finish() {
   const RowId id = it->second;
   try {
     rows_.emplace_back().may_end = may_end;
-    for (const Item& item : kernel) {
-      const uint32_t below = item.return_row == kEndOfText ? 0 : rows_[item.return_row].depth + 1;
-      rows_[id].depth = std::max(rows_[id].depth, below);
-    }
-    if (rows_[id].depth > kMaxDepth) {
+    if (depth > kMaxDepth) {
       throw GrammarLimitError("the text is nested too deeply (more than " + std::to_string(kMaxDepth) + " levels)");
     }
     Predict(id, kernel);

@@ -5,7 +5,9 @@
 //
 // Invariant 1: an item that is predicted by the last symbol of a rule returns where the rule returns (a tail call), so
 // right recursion does not make new rows (the effect of Leo, 1991).
-// Invariant 2: symbols that have the empty text are also skipped when they are predicted (Aycock and Horspool, 2002),
+// Invariant 2: of the rows in which the same items expect a symbol, kernels return to the first one. A rule whose last
+// part may be empty stays open while the next element of a list begins, so that each element would make new rows.
+// Invariant 3: symbols that have the empty text are also skipped when they are predicted (Aycock and Horspool, 2002),
 // so no rule ends in the row where it began.
 #pragma once
 
@@ -87,7 +89,6 @@ class RowStore {
     std::vector<Waiting> waiting;  // ascending by symbol
     std::vector<SymbolId> terminals;
     std::vector<SymbolId> token_terminals;
-    uint32_t depth = 0;
     bool may_end = false;
   };
   // Stands for the end of the text as a row to return to.
@@ -96,12 +97,23 @@ class RowStore {
   std::span<const Waiting> WaitingFor(RowId row, SymbolId symbol) const;
   // Completes the rules of items_ that end, and returns the row of the others.
   RowId Finish();
+  // Where an item returns that would return to `row`, and the number of open rules below it. Both are functions of the
+  // items that expect the symbol, so the limit of depth depends on the text only.
+  struct Return {
+    RowId row = kEndOfText;
+    uint32_t depth = 0;
+  };
+  Return ReturnOf(RowId row, SymbolId symbol);
+  uint32_t DepthBelow(RowId row, SymbolId symbol) const;
+  static uint64_t KeyOf(RowId row, SymbolId symbol) { return uint64_t{row} << 32 | symbol; }
   // Adds what the items of the row predict.
   void Predict(RowId row, const std::vector<Item>& kernel);
 
   Grammar& grammar_;
   std::vector<Row> rows_;
-  std::unordered_map<std::string, RowId> ids_;  // by kernel
+  std::unordered_map<std::string, RowId> ids_;          // by kernel
+  std::unordered_map<std::string, RowId> return_rows_;  // by the items that expect a symbol
+  std::unordered_map<uint64_t, Return> returns_;        // by KeyOf
   // Scratch.
   ItemSet items_;
   std::vector<SymbolEdge> edges_;
