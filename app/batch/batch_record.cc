@@ -115,7 +115,8 @@ Json OpenAiBody(const RecordHead& head, const RequestOutput& output, const token
       choice["logprobs"] =
           is_chat ? ChatLogprobs(completion.logprobs, tokenizer) : CompletionLogprobs(completion.logprobs, tokenizer);
     }
-    const bool ends_with_calls = !parts.calls.empty() && completion.finish_reason == FinishReason::kStop;
+    const bool ends_with_calls =
+        !parts.calls.empty() && !parts.calls.back().is_cut && completion.finish_reason == FinishReason::kStop;
     choice["finish_reason"] = ends_with_calls ? Json("tool_calls") : ours["finish_reason"];
     choice["stop_reason"] = ours["stop_reason"];
     choices.push_back(std::move(choice));

@@ -17,15 +17,15 @@ std::string AnswerCalls::Restart(std::string_view prior_text) {
   output_ = {};
   parser_.reset();
   if (format_ != nullptr) parser_.emplace(*format_, tools_, request_id_);
-  return Take(prior_text, false);
+  return Take(prior_text, /*is_final=*/false, /*is_cut=*/false);
 }
 
-std::string AnswerCalls::Take(std::string_view text, bool is_final) {
+std::string AnswerCalls::Take(std::string_view text, bool is_final, bool is_cut) {
   if (!parser_) return std::string(text);
   const size_t size = output_.text.size();
   std::vector<ToolCallEvent> events;
   parser_->Feed(text, events);
-  if (is_final) parser_->Finish(events);
+  if (is_final) parser_->Finish(events, is_cut);
   output_.Add(events);
   if (is_final) {
     output_.error = parser_->error();
@@ -59,7 +59,7 @@ std::vector<ToolCall> CallsIn(const std::string& tool_calls_json) {
     const Json name = function.value("name", Json());
     const Json arguments = function.value("arguments", Json());
     if (!id.is_string() || !name.is_string()) return {};
-    calls.push_back({id, name, arguments.is_string() ? arguments.get<std::string>() : DumpJson(arguments), ""});
+    calls.push_back({id, name, arguments.is_string() ? arguments.get<std::string>() : DumpJson(arguments)});
   }
   return calls;
 }

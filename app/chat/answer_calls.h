@@ -22,8 +22,9 @@ class AnswerCalls {
 
   // Begins again after `prior_text`, and returns its visible part.
   std::string Restart(std::string_view prior_text);
-  // Takes the next part of the answer, without its thought. Returns the text that can be shown now.
-  std::string Take(std::string_view text, bool is_final);
+  // Takes the next part of the answer, without its thought. Returns the text that can be shown now. `is_cut`: a final
+  // part that the model has not ended.
+  std::string Take(std::string_view text, bool is_final, bool is_cut);
 
   // Returns the calls so far; the last one may be incomplete until the end of the answer.
   const std::vector<ToolCall>& calls() const { return output_.calls; }

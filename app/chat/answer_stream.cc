@@ -91,7 +91,7 @@ void StreamAnswer(LoadedModel& model, const std::string& request_id, const std::
       for (const CompletionOutput& completion : output.outputs) {
         answer.token_ids.insert(answer.token_ids.end(), completion.token_ids.begin(), completion.token_ids.end());
         const bool is_final = completion.finish_reason != FinishReason::kNone;
-        const std::string answer_text = calls.Take(reasoning.Take(completion), is_final);
+        const std::string answer_text = calls.Take(reasoning.Take(completion), is_final, WasCut(completion));
         answer.text += answer_text;
         answer.finish_reason = completion.finish_reason;
         answer.stop_reason = completion.stop_reason;

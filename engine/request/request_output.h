@@ -30,6 +30,11 @@ struct CompletionOutput {
   std::optional<bool> valid;
 };
 
+// Returns true if a limit, a stop string or an abort has ended the sequence, and not the model.
+inline bool WasCut(const CompletionOutput& output) {
+  return output.finish_reason != FinishReason::kStop || std::holds_alternative<std::string>(output.stop_reason);
+}
+
 // Times and counts of one sequence, or of all sequences of a request. A time is zero until its event happens.
 struct RequestMetrics {
   SteadyTime arrival_time{};

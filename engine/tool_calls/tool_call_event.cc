@@ -12,13 +12,14 @@ void ToolCallOutput::Add(const std::vector<ToolCallEvent>& events) {
         reasoning += event.text;
         break;
       case ToolCallEvent::Kind::kCallStart:
-        calls.push_back({event.id, event.name, "", ""});
+        calls.push_back({event.id, event.name});
         break;
       case ToolCallEvent::Kind::kArguments:
         calls.back().arguments += event.text;
         break;
       case ToolCallEvent::Kind::kCallEnd:
         calls.back().error = event.error;
+        calls.back().is_cut = event.is_cut;
         break;
     }
   }

@@ -22,15 +22,17 @@ struct ToolCallEvent {
   std::string id;
   std::string name;
   std::string error;
+  bool is_cut = false;  // kCallEnd with an error: the output was cut inside the call
 
   friend bool operator==(const ToolCallEvent&, const ToolCallEvent&) = default;
 };
 
 struct ToolCall {
-  std::string id;
-  std::string name;
-  std::string arguments;  // the text of a JSON object, unless `error` is not empty
-  std::string error;      // why the call is broken
+  std::string id = {};
+  std::string name = {};
+  std::string arguments = {};  // the text of a JSON object, unless `error` is not empty
+  std::string error = {};      // why the call is broken
+  bool is_cut = false;         // the output was cut inside the call, so `arguments` is a beginning
   friend bool operator==(const ToolCall&, const ToolCall&) = default;
 };
 

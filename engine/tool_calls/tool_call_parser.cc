@@ -68,25 +68,23 @@ class ToolCallParser::Impl : public CallSink {
     }
   }
 
-  void Finish(std::vector<ToolCallEvent>& events) {
+  void Finish(std::vector<ToolCallEvent>& events, bool is_cut) {
     events_ = &events;
     num_old_events_ = events.size();
     if (reader_ != nullptr) {
       const bool is_whole = reader_->Finish();
-      if (is_inside_call_) {
-        is_after_section_ = true;
-        BreakCall("the output ends inside the arguments");
-        AddRawText(raw_);
-      } else if (!is_whole) {
-        if (!format_.is_bare) SetError("the output ends inside a call");
-        if (has_ended_call_) is_after_section_ = true;
-        AddRawText(raw_);
-      } else {
-        is_after_section_ = true;
+      const bool is_inside = is_inside_call_;
+      const bool is_cut_call = is_cut && (!format_.is_bare || reader_->is_call());
+      if (is_inside) {
+        BreakCall("the output ends inside the arguments", is_cut);
+      } else if (!is_whole && !format_.is_bare) {
+        SetError("the output ends inside a call");
       }
+      if (is_whole || is_cut_call || is_inside || has_ended_call_) is_after_section_ = true;
+      if (!is_whole && !is_cut_call) AddRawText(raw_);
       reader_.reset();
     }
-    AddRawText(mark_);
+    if (!is_cut) AddRawText(mark_);
     if (!is_after_section_) FlushSpace();
     mark_.clear();
   }
@@ -97,10 +95,6 @@ class ToolCallParser::Impl : public CallSink {
 
   // CallSink
   void StartCall(std::string_view name, std::string_view id) override {
-    if (num_calls_ >= kMaxCalls) {
-      is_over_limit_ = true;
-      return;
-    }
     ToolCallEvent event;
     event.kind = ToolCallEvent::Kind::kCallStart;
     event.call_index = num_calls_;
@@ -112,12 +106,11 @@ class ToolCallParser::Impl : public CallSink {
     raw_.clear();
   }
   void AddArguments(std::string_view json) override {
-    if (is_over_limit_ || json.empty()) return;
+    if (json.empty()) return;
     EventOf(ToolCallEvent::Kind::kArguments, num_calls_ - 1).text += json;
     raw_.clear();
   }
   void EndCall() override {
-    if (is_over_limit_) return;
     PushCallEnd("");
     raw_.clear();
     has_ended_call_ = true;
@@ -137,11 +130,12 @@ class ToolCallParser::Impl : public CallSink {
     return events_->back();
   }
 
-  void PushCallEnd(std::string error) {
+  void PushCallEnd(std::string error, bool is_cut = false) {
     ToolCallEvent event;
     event.kind = ToolCallEvent::Kind::kCallEnd;
     event.call_index = num_calls_ - 1;
     event.error = std::move(error);
+    event.is_cut = is_cut;
     events_->push_back(std::move(event));
     is_inside_call_ = false;
   }
@@ -149,11 +143,11 @@ class ToolCallParser::Impl : public CallSink {
   void SetError(const std::string& why) {
     if (error_.empty()) error_ = "parsing tool call " + std::to_string(num_calls_) + ": " + why;
   }
-  void BreakCall(const std::string& why) {
+  void BreakCall(const std::string& why, bool is_cut = false) {
     --num_calls_;  // in the message
     SetError(why);
     ++num_calls_;
-    PushCallEnd(why);
+    PushCallEnd(why, is_cut);
   }
 
   // Writes the white space before text.
@@ -221,7 +215,7 @@ class ToolCallParser::Impl : public CallSink {
     }
     raw_ += c;
     ReadResult result = reader_->Feed(c);
-    if (is_over_limit_ || (!is_inside_call_ && raw_.size() > kMaxHeldBytes)) result = ReadResult::kInvalid;
+    if (!is_inside_call_ && raw_.size() > kMaxHeldBytes) result = ReadResult::kInvalid;
     switch (result) {
       case ReadResult::kMore:
         return;
@@ -246,11 +240,9 @@ class ToolCallParser::Impl : public CallSink {
 
   void RejectByte(char c) {
     std::string why = "expected " + std::string(reader_->expected());
-    if (is_over_limit_) why = "more than " + std::to_string(kMaxCalls) + " calls";
-    if (!is_over_limit_ && !is_inside_call_ && raw_.size() > kMaxHeldBytes) {
+    if (!is_inside_call_ && raw_.size() > kMaxHeldBytes) {
       why = "no name in the first " + std::to_string(kMaxHeldBytes) + " bytes";
     }
-    is_over_limit_ = false;
     const bool has_ended_call = has_ended_call_;
     EndSection();
     if (is_inside_call_) {
@@ -335,7 +327,6 @@ class ToolCallParser::Impl : public CallSink {
   bool is_reasoning_ = false;
   bool has_text_ = false;
   bool has_reasoning_ = false;
-  bool is_over_limit_ = false;
   int32_t num_calls_ = 0;
   std::string error_;
 };
@@ -348,17 +339,17 @@ ToolCallParser::ToolCallParser(ToolCallParser&&) noexcept = default;
 ToolCallParser& ToolCallParser::operator=(ToolCallParser&&) noexcept = default;
 
 void ToolCallParser::Feed(std::string_view text, std::vector<ToolCallEvent>& events) { impl_->Feed(text, events); }
-void ToolCallParser::Finish(std::vector<ToolCallEvent>& events) { impl_->Finish(events); }
+void ToolCallParser::Finish(std::vector<ToolCallEvent>& events, bool is_cut) { impl_->Finish(events, is_cut); }
 int32_t ToolCallParser::num_calls() const { return impl_->num_calls(); }
 bool ToolCallParser::is_inside_call() const { return impl_->is_inside_call(); }
 const std::string& ToolCallParser::error() const { return impl_->error(); }
 
 ToolCallOutput ParseToolCalls(const ToolCallFormat& format, const std::shared_ptr<const ToolSet>& tools,
-                              const std::string& request_id, std::string_view text) {
+                              const std::string& request_id, std::string_view text, bool is_cut) {
   ToolCallParser parser(format, tools, request_id);
   std::vector<ToolCallEvent> events;
   parser.Feed(text, events);
-  parser.Finish(events);
+  parser.Finish(events, is_cut);
   ToolCallOutput output;
   output.Add(events);
   output.error = parser.error();

@@ -11,9 +11,11 @@
 // - The arguments of a call that ends without error are a JSON object (RFC 8259) if the input is valid UTF-8.
 // - Nothing is lost: bytes that look like a call but cannot be parsed become text, and error() says why. If the call
 // has
-//   started already, it ends with an error, and the rest becomes text.
+//   started already, it ends with an error, and the rest becomes text. Only the beginning of a call at the end of an
+//   output that was cut is not text.
 //
-// Time is linear in the input. At most kMaxHeldBytes are withheld.
+// Time is linear in the input. At most kMaxHeldBytes are withheld, except values between tags that may be JSON. Neither
+// the number of calls nor the size of their arguments is limited, as in the grammar that constrains calls.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +34,6 @@ namespace vllm {
 class ToolCallParser {
  public:
   static constexpr size_t kMaxHeldBytes = 64 * 1024;
-  static constexpr int32_t kMaxCalls = 1024;
 
   // `format` is one of ToolCallFormats(). `request_id` and the index of a call determine its id; outputs of one request
   // should have different ones.
@@ -43,8 +44,10 @@ class ToolCallParser {
 
   // Appends the events of the next part of the output to `events`.
   void Feed(std::string_view text, std::vector<ToolCallEvent>& events);
-  // Appends the events of the withheld text. Must be the last call.
-  void Finish(std::vector<ToolCallEvent>& events);
+  // Appends the events of the withheld text. `is_cut`: a limit or a stop string has ended the output, not the model.
+  // Then the beginning of a call is not text: if the arguments have begun, the call is part of the output. Must be the
+  // last call.
+  void Finish(std::vector<ToolCallEvent>& events, bool is_cut = false);
 
   int32_t num_calls() const;
   // True between kCallStart and kCallEnd.
@@ -59,6 +62,6 @@ class ToolCallParser {
 
 // Parses a finished output at once.
 ToolCallOutput ParseToolCalls(const ToolCallFormat& format, const std::shared_ptr<const ToolSet>& tools,
-                              const std::string& request_id, std::string_view text);
+                              const std::string& request_id, std::string_view text, bool is_cut = false);
 
 }  // namespace vllm

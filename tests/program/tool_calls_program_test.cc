@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "tests/program/program.h"
 #include "tests/support/scripted_model.h"
@@ -127,11 +128,25 @@ TEST_F(ToolCallsProgramTest, OtherConstraintsComeBeforeThoseOfTools) {
   EXPECT_EQ(output.at("tool_calls"), Json::array());
 }
 
-TEST_F(ToolCallsProgramTest, ACutCallStaysText) {
-  const Json output = Record(Row(R"(,"max_tokens":9)")).at("outputs").at(0);
-  EXPECT_EQ(output.at("tool_calls"), Json::array());
-  EXPECT_EQ(output.at("finish_reason"), "length");
-  EXPECT_NE(output.at("text").get<std::string>().find("get_weather"), std::string::npos) << output;
+TEST_F(ToolCallsProgramTest, NothingOfACutCallIsText) {
+  std::string arguments;
+  for (int max_tokens = 4; max_tokens <= 40; ++max_tokens) {
+    const std::string limit = R"(,"max_tokens":)" + std::to_string(max_tokens);
+    const Json output = Record(Row(limit)).at("outputs").at(0);
+    if (output.at("finish_reason") == "stop") break;
+    EXPECT_EQ(output.at("finish_reason"), "length");
+    EXPECT_EQ(output.at("valid"), false);
+    EXPECT_EQ(output.at("text"), "Let me see.") << output;
+    const Json choice = Record(OpenAiRow(limit)).at("response").at("body").at("choices").at(0);
+    EXPECT_EQ(choice.at("finish_reason"), "length");
+    EXPECT_EQ(choice.at("message").contains("tool_calls"), !output.at("tool_calls").empty());
+    if (output.at("tool_calls").empty()) continue;
+    const Json& function = output.at("tool_calls").at(0).at("function");
+    EXPECT_EQ(function.at("name"), "get_weather");
+    arguments = function.at("arguments").get<std::string>();
+    EXPECT_TRUE(std::string(R"({"city": "Oslo", "days": 3})").starts_with(arguments)) << arguments;
+  }
+  EXPECT_FALSE(arguments.empty()) << "some answer was cut inside the arguments";
 }
 
 TEST_F(ToolCallsProgramTest, AnUnknownParserIsAnError) {
@@ -140,6 +155,94 @@ TEST_F(ToolCallsProgramTest, AnUnknownParserIsAnError) {
   EXPECT_EQ(result.status, 2);
   EXPECT_NE(result.err.find("--tool-call-parser"), std::string::npos) << result.err;
 }
+
+// Rows with and without a choice of the tool, for a model that was not trained to call tools and draws almost any
+// token.
+class ToolChoiceProgramTest : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    directory_ = fs::path(testing::TempDir()) / ("vllmcli_tool_choice_" + GetParam() + std::to_string(getpid()));
+    fs::create_directories(directory_);
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+
+  static constexpr const char* kTools =
+      R"([{"type":"function","function":{"name":"turn","parameters":{"type":"object","properties":{)"
+      R"("to":{"enum":["left","right"]},"far":{"type":"boolean"}},"required":["to"],"additionalProperties":false}}},)"
+      R"({"type":"function","function":{"name":"stop","parameters":{"additionalProperties":false}}}])";
+
+  // Runs a row for each seed, and returns their outputs.
+  std::vector<Json> Outputs(const std::string& fields) {
+    constexpr int kNumRows = 6;
+    std::ofstream file(directory_ / "in.jsonl");
+    for (int i = 0; i < kNumRows; ++i) {
+      file << R"({"messages":[{"role":"user","content":"Call a tool."}],"max_tokens":150,"temperature":2,"seed":)" << i
+           << R"(,"tools":)" << kTools << fields << "}\n";
+    }
+    file.close();
+    const ProgramResult result = RunProgram({"batch", directory_ / "in.jsonl", "-m", GuideModel(), "--tool-call-parser",
+                                             GetParam(), "--reasoning-parser", "none", "--quiet"});
+    EXPECT_EQ(result.status, 0) << result.err;
+    std::vector<Json> outputs;
+    std::istringstream lines(result.out);
+    for (std::string line; std::getline(lines, line);) {
+      const Json record = Json::parse(line);
+      if (record.contains("outputs")) outputs.push_back(record.at("outputs").at(0));
+    }
+    EXPECT_EQ(outputs.size(), static_cast<size_t>(kNumRows)) << result.out;
+    return outputs;
+  }
+
+  // Checks the calls of an output, and returns their names.
+  static std::vector<std::string> Names(const Json& output) {
+    EXPECT_EQ(output.at("valid"), output.at("finish_reason") == "stop") << output;
+    std::vector<std::string> names;
+    for (const Json& call : output.at("tool_calls")) {
+      const Json& function = call.at("function");
+      names.push_back(function.at("name"));
+      const bool is_cut = output.at("finish_reason") == "length" && &call == &output.at("tool_calls").back();
+      if (is_cut) continue;
+      const Json arguments = Json::parse(function.at("arguments").get<std::string>());
+      if (names.back() == "stop") {
+        EXPECT_EQ(arguments, Json::object());
+        continue;
+      }
+      EXPECT_EQ(names.back(), "turn");
+      EXPECT_TRUE(arguments.at("to") == "left" || arguments.at("to") == "right") << arguments;
+      EXPECT_TRUE(!arguments.contains("far") || arguments.at("far").is_boolean()) << arguments;
+      EXPECT_LE(arguments.size(), 2u);
+    }
+    return names;
+  }
+
+  fs::path directory_;
+};
+
+TEST_P(ToolChoiceProgramTest, ARequiredCallIsWritten) {
+  for (const Json& output : Outputs(R"(,"tool_choice":"required")")) {
+    EXPECT_EQ(output.at("text"), "");
+    const std::vector<std::string> names = Names(output);
+    EXPECT_TRUE(!names.empty() || output.at("finish_reason") == "length") << output;
+  }
+}
+
+TEST_P(ToolChoiceProgramTest, ANamedToolIsCalledOnce) {
+  for (const Json& output : Outputs(R"(,"tool_choice":{"type":"function","function":{"name":"turn"}})")) {
+    EXPECT_EQ(output.at("text"), "");
+    const std::vector<std::string> names = Names(output);
+    if (output.at("finish_reason") == "stop") EXPECT_EQ(names, std::vector<std::string>{"turn"});
+  }
+}
+
+TEST_P(ToolChoiceProgramTest, CallsOfTheModelsChoiceAreValid) {
+  for (const Json& output : Outputs(R"(,"tool_choice":"auto","parallel_tool_calls":false)")) {
+    EXPECT_LE(Names(output).size(), 1u);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, ToolChoiceProgramTest,
+                         testing::Values("hermes", "llama3_json", "mistral", "kimi_k2", "qwen3_coder", "pythonic",
+                                         "gemma4", "openai"));
 
 }  // namespace
 }  // namespace vllm::app

@@ -140,6 +140,31 @@ TEST_P(SyntaxTest, CutOutputsGiveTheSameEventsForEverySplit) {
   }
 }
 
+TEST_P(SyntaxTest, NothingOfACutCallIsText) {
+  const std::vector<NamedCall> calls = {{"get_weather", {{"city", "A"}, {"days", 3}}},
+                                        {"get_time", OrderedJson::object()}};
+  const std::string text = "Hi\n" + CallsText(format().syntax, calls);
+  const ToolCallOutput whole = ParseToolCalls(format(), TestTools(), "request", text);
+  for (size_t size = 3; size < text.size(); ++size) {
+    const std::string cut = text.substr(0, size);
+    const ToolCallOutput output = ParseToolCalls(format(), TestTools(), "request", cut, /*is_cut=*/true);
+    // Without a marker, the text may be a call only once it has the name of a tool.
+    const bool may_be_text = format().is_bare && size <= text.find("get_weather") + std::string("get_weather").size();
+    const std::string expected = may_be_text ? cut : "Hi";
+    EXPECT_EQ(output.text.substr(0, output.text.find_last_not_of(" \n") + 1),
+              expected.substr(0, expected.find_last_not_of(" \n") + 1))
+        << cut;
+    ASSERT_LE(output.calls.size(), calls.size());
+    for (size_t i = 0; i < output.calls.size(); ++i) {
+      const ToolCall& call = output.calls[i];
+      EXPECT_EQ(call.name, calls[i].name);
+      EXPECT_TRUE(whole.calls[i].arguments.starts_with(call.arguments)) << call.arguments;
+      EXPECT_EQ(call.error, call.is_cut ? "the output ends inside the arguments" : "");
+      EXPECT_TRUE(call.is_cut ? i + 1 == output.calls.size() : call.arguments == whole.calls[i].arguments) << cut;
+    }
+  }
+}
+
 TEST_P(SyntaxTest, ArgumentsStreamAsTheyGrow) {
   const std::string city(500, 'x');
   const std::string text = CallsText(format().syntax, {{"get_weather", {{"city", city}}}});

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/tool_calls/text/json_text_scanner.h"
 #include "tests/tool_calls/call_text.h"
 
 namespace vllm {
@@ -316,21 +317,65 @@ TEST(ToolCallParserTest, HeldBytesAreLimited) {
   EXPECT_EQ(parser.error(), "parsing tool call 0: no name in the first 65536 bytes");
 }
 
-TEST(ToolCallParserTest, TheNumberOfCallsIsLimited) {
+TEST(ToolCallParserTest, TheNumberOfCallsIsNotLimited) {
   std::string text;
-  for (int i = 0; i <= ToolCallParser::kMaxCalls; ++i) text += "[TOOL_CALLS]add[ARGS]{}";
+  for (int i = 0; i < 3000; ++i) text += "[TOOL_CALLS]add[ARGS]{}";
   const ToolCallOutput output = ParseToolCalls(*FindToolCallFormat("mistral_v11"), Tools(), "r", text);
-  EXPECT_EQ(output.calls.size(), static_cast<size_t>(ToolCallParser::kMaxCalls));
-  EXPECT_EQ(output.text, "[TOOL_CALLS]add[ARGS]{}");
-  EXPECT_EQ(output.error, "parsing tool call 1024: more than 1024 calls");
+  EXPECT_EQ(output.calls.size(), 3000u);
+  EXPECT_EQ(output.text + output.error, "");
 }
 
-TEST(ToolCallParserTest, DeepArgumentsBreakTheCall) {
-  std::string text = "<tool_call>{\"name\": \"add\", \"arguments\": ";
-  for (int i = 0; i < 200; ++i) text += "{\"a\":";
-  const ToolCallOutput output = ParseToolCalls(*FindToolCallFormat("hermes"), Tools(), "r", text);
+TEST(ToolCallParserTest, TheDepthOfArgumentsIsLimited) {
+  const auto parsed = [](size_t depth) {
+    std::string arguments;
+    for (size_t i = 1; i < depth; ++i) arguments += "{\"a\":";
+    arguments += "{}" + std::string(depth - 1, '}');
+    return ParseToolCalls(*FindToolCallFormat("mistral_v11"), Tools(), "r", "[TOOL_CALLS]add[ARGS]" + arguments);
+  };
+  ToolCallOutput output = parsed(kMaxArgumentDepth);
   ASSERT_EQ(output.calls.size(), 1u);
-  EXPECT_NE(output.calls[0].error, "");
+  EXPECT_EQ(output.calls[0].error, "");
+  output = parsed(kMaxArgumentDepth + 1);
+  ASSERT_EQ(output.calls.size(), 1u);
+  EXPECT_EQ(output.calls[0].error, "expected a JSON object as arguments");
+}
+
+// A value that may be a string or a list is known to be a list only at its end.
+TEST(ToolCallParserTest, LongValuesBetweenTagsKeepTheirType) {
+  std::string list = "[1";
+  for (int i = 0; i < 50'000; ++i) list += ", 1";
+  list += "]";
+  const std::string text = "<function=add>\n<parameter=a>\n" + list + "\n</parameter>\n</function>\n</tool_call>";
+  const ToolCallOutput output = ParseToolCalls(*FindToolCallFormat("qwen3_coder"), Tools(), "r", text);
+  ASSERT_EQ(output.calls.size(), 1u);
+  EXPECT_EQ(output.calls[0].arguments, "{\"a\": " + list + "}");
+}
+
+TEST(ToolCallParserTest, TheBeginningOfACutCallIsNotText) {
+  const auto parsed = [](const std::string& format, const std::string& text) {
+    const ToolCallOutput output = ParseToolCalls(*FindToolCallFormat(format), Tools(), "r", text, /*is_cut=*/true);
+    std::string result = output.text;
+    for (const ToolCall& call : output.calls)
+      result += "|" + call.name + "(" + call.arguments + (call.is_cut ? "" : ")");
+    return result;
+  };
+  EXPECT_EQ(parsed("hermes", "a <tool_c"), "a ");
+  EXPECT_EQ(parsed("hermes", "a <tool_call>\n{\"name\": \"add\", \"argu"), "a");
+  EXPECT_EQ(parsed("hermes", "a <tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": [1"), "a|add({\"a\": [1");
+  EXPECT_EQ(parsed("hermes", "a <tool> b"), "a <tool> b");
+  EXPECT_EQ(parsed("granite", "<|tool_call|>[{\"name\": \"add\", \"arguments\": {}}, {\"na"), "|add({})");
+  EXPECT_EQ(parsed("qwen3_coder", "<tool_call>\n<function=add>\n<parameter=a>\nx"), "|add({\"a\": ");
+  EXPECT_EQ(parsed("openai", "<|channel|>commentary to=functions.add <|constrain|>json<|mess"), "");
+  EXPECT_EQ(parsed("openai", "<|channel|>commentary to=functions.add <|constrain|>json<|message|>"), "");
+  EXPECT_EQ(parsed("openai", "<|channel|>commentary to=functions.add<|message|>{\"a\""), "|add({\"a\"");
+  // Without a marker, only the name of a tool makes it a call.
+  EXPECT_EQ(parsed("llama3_json", "{\"name\": \"ad"), "{\"name\": \"ad");
+  EXPECT_EQ(parsed("llama3_json", "{\"name\": \"Alice\", \"age\""), "{\"name\": \"Alice\", \"age\"");
+  EXPECT_EQ(parsed("llama3_json", "{\"name\": \"add\", \"par"), "");
+  EXPECT_EQ(parsed("llama3_json", "<|python_tag|>{\"na"), "");
+  EXPECT_EQ(parsed("pythonic", "[ad"), "[ad");
+  EXPECT_EQ(parsed("pythonic", "[add(a"), "");
+  EXPECT_EQ(parsed("pythonic", "[add(a=1"), "|add({\"a\": ");
 }
 
 TEST(ToolCallParserTest, IdsAndIndicesCountTheCalls) {

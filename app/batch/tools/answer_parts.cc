@@ -23,19 +23,21 @@ AnswerParts SplitAnswer(const AnswerFormat& format, const std::string& request_i
   ToolCallParser parser(*format.tool_calls, format.tools.tools, request_id + "#" + std::to_string(completion.index));
   std::vector<ToolCallEvent> events;
   parser.Feed(parts.text, events);
-  parser.Finish(events);
+  parser.Finish(events, WasCut(completion));
   ToolCallOutput output;
   for (const ToolCallEvent& event : events) {
     output.Add({event});
     if (event.kind != ToolCallEvent::Kind::kCallEnd) continue;
     ToolCall call = std::move(output.calls.back());
-    if (!call.error.empty()) {
+    if (!call.error.empty() && !call.is_cut) {
       output.text += call.name + " " + call.arguments;
     } else if (format.tools.parallel_calls || parts.calls.empty()) {
       parts.calls.push_back(std::move(call));
     }
   }
   parts.text = std::move(output.text);
+  // The channel of a thought may be spelled with other tokens than the splitter expects.
+  if (parts.reasoning) parts.reasoning->reasoning += output.reasoning;
   if (parts.reasoning) parts.reasoning->text = parts.text;
   return parts;
 }

@@ -19,7 +19,7 @@ namespace vllm::app {
 struct AnswerParts {
   std::optional<ReasoningParts> reasoning;  // nullopt: the output was not split; its text is that of the answer
   std::string text;                         // of the answer, without calls
-  std::vector<ToolCall> calls;
+  std::vector<ToolCall> calls;              // the last one may be cut
 };
 
 // How the outputs of a request are split.

@@ -9,6 +9,18 @@
 
 namespace vllm {
 
+ReadResult FeedSectionEnd(LiteralMatcher& matcher, char c) {
+  switch (matcher.Feed(c)) {
+    case LiteralMatcher::Result::kMore:
+      return ReadResult::kMore;
+    case LiteralMatcher::Result::kMatched:
+      return ReadResult::kDone;
+    case LiteralMatcher::Result::kFailed:
+      break;
+  }
+  return ReadResult::kNotPart;
+}
+
 std::unique_ptr<CallReader> MakeCallReader(const ToolCallFormat& format, std::string_view trigger, const ToolSet& tools,
                                            CallSink& sink) {
   using Reader = ToolCallFormat::Reader;

@@ -8,6 +8,7 @@
 
 #include "engine/tool_calls/syntax/tool_call_format.h"
 #include "engine/tool_calls/syntax/tool_set.h"
+#include "engine/tool_calls/text/literal_matcher.h"
 
 namespace vllm {
 
@@ -37,9 +38,14 @@ class CallReader {
   virtual ReadResult Feed(char c) = 0;
   // The output ends here. Returns true if only closing texts are missing, so that nothing is left to be text.
   virtual bool Finish() = 0;
+  // Returns true if what was read can only be calls. Asked only where the trigger may also be text.
+  virtual bool is_call() const { return true; }
   // Returns what was expected, after kInvalid. For error messages.
   virtual std::string_view expected() const = 0;
 };
+
+// Reads the next byte of a text that ends a section, with a matcher of such texts.
+ReadResult FeedSectionEnd(LiteralMatcher& matcher, char c);
 
 // Returns a reader that begins after `trigger`, one of the triggers of the format. Borrows its arguments.
 std::unique_ptr<CallReader> MakeCallReader(const ToolCallFormat& format, std::string_view trigger, const ToolSet& tools,

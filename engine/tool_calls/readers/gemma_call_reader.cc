@@ -41,7 +41,7 @@ ReadResult GemmaCallReader::FeedName(char c) {
 }
 
 ReadResult GemmaCallReader::Open(char c) {
-  if (stack_.size() >= kMaxDepth) return ReadResult::kInvalid;
+  if (stack_.size() >= kMaxArgumentDepth) return ReadResult::kInvalid;
   stack_ += c;
   sink_.AddArguments(std::string_view(&c, 1));
   is_first_ = true;
@@ -106,7 +106,7 @@ ReadResult GemmaCallReader::FeedQuotedKey(char c) {
     case JsonStringDecoder::Result::kMore:
       break;
   }
-  return key_.size() > kMaxWordBytes ? ReadResult::kInvalid : ReadResult::kMore;
+  return ReadResult::kMore;
 }
 
 ReadResult GemmaCallReader::EndKey(std::string_view key) {

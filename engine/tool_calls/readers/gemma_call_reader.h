@@ -14,9 +14,8 @@ namespace vllm {
 
 class GemmaCallReader : public CallReader {
  public:
-  static constexpr size_t kMaxKeyBytes = 256;
+  static constexpr size_t kMaxKeyBytes = 256;  // without quotation marks
   static constexpr size_t kMaxWordBytes = 64 * 1024;
-  static constexpr size_t kMaxDepth = 128;
 
   GemmaCallReader(const ToolCallFormat& format, const ToolSet& tools, CallSink& sink);
   ReadResult Feed(char c) override;

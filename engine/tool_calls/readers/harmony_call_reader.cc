@@ -66,15 +66,7 @@ ReadResult HarmonyCallReader::Feed(char c) {
     case State::kAfterArguments:
       break;
   }
-  switch (matcher_.Feed(c)) {
-    case LiteralMatcher::Result::kMore:
-      return ReadResult::kMore;
-    case LiteralMatcher::Result::kMatched:
-      return ReadResult::kDone;
-    case LiteralMatcher::Result::kFailed:
-      break;
-  }
-  return ReadResult::kNotPart;
+  return FeedSectionEnd(matcher_, c);
 }
 
 // A header without a message is not text.

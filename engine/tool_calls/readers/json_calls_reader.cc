@@ -11,7 +11,7 @@ constexpr size_t kMaxKeyBytes = 128;
 
 JsonCallsReader::JsonCallsReader(const ToolCallFormat& format, std::string_view trigger, const ToolSet& tools,
                                  CallSink& sink)
-    : format_(format), tools_(tools), sink_(sink) {
+    : format_(format), tools_(tools), sink_(sink), is_marked_(trigger != "{") {
   const CallSyntax& syntax = format.syntax;
   if (!StripSpace(syntax.end).empty()) ends_.push_back(StripSpace(syntax.end));
   for (const std::string_view end : ListedTexts(format.more_ends)) ends_.push_back(end);
@@ -39,26 +39,14 @@ ReadResult JsonCallsReader::BeginObject() {
   return ReadResult::kMore;
 }
 
-ReadResult JsonCallsReader::FeedEnd(char c) {
-  switch (matcher_.Feed(c)) {
-    case LiteralMatcher::Result::kMore:
-      return ReadResult::kMore;
-    case LiteralMatcher::Result::kMatched:
-      return ReadResult::kDone;
-    case LiteralMatcher::Result::kFailed:
-      break;
-  }
-  return ReadResult::kNotPart;
-}
-
 ReadResult JsonCallsReader::FeedBetween(char c) {
   if (state_ == State::kPrefix) {
     const LiteralMatcher::Result result = matcher_.Feed(c);
     if (result == LiteralMatcher::Result::kMatched) state_ = State::kStart;
     return result == LiteralMatcher::Result::kFailed ? ReadResult::kInvalid : ReadResult::kMore;
   }
-  if (state_ == State::kEnd) return FeedEnd(c);
-  if (state_ == State::kNextObject && matcher_.has_begun()) return FeedEnd(c);
+  if (state_ == State::kEnd) return FeedSectionEnd(matcher_, c);
+  if (state_ == State::kNextObject && matcher_.has_begun()) return FeedSectionEnd(matcher_, c);
   if (IsCallSpace(c)) return ReadResult::kMore;
   switch (state_) {
     case State::kStart:
@@ -88,7 +76,7 @@ ReadResult JsonCallsReader::FeedBetween(char c) {
     state_ = State::kStart;
     return ReadResult::kMore;
   }
-  return c == '{' ? BeginObject() : FeedEnd(c);
+  return c == '{' ? BeginObject() : FeedSectionEnd(matcher_, c);
 }
 
 ReadResult JsonCallsReader::EndName() {

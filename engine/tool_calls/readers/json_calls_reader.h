@@ -18,6 +18,7 @@ class JsonCallsReader : public CallReader {
   JsonCallsReader(const ToolCallFormat& format, std::string_view trigger, const ToolSet& tools, CallSink& sink);
   ReadResult Feed(char c) override;
   bool Finish() override;
+  bool is_call() const override { return is_marked_ || has_calls_ || has_name_; }
   std::string_view expected() const override;
 
  private:
@@ -48,7 +49,6 @@ class JsonCallsReader : public CallReader {
   ReadResult EndName();
   ReadResult FeedArguments(char c);
   ReadResult FeedQuotedArguments(char c);
-  ReadResult FeedEnd(char c);
   bool IsCallKey() const;
   void Emit();
 
@@ -58,6 +58,7 @@ class JsonCallsReader : public CallReader {
   std::vector<std::string_view> ends_;
   LiteralMatcher matcher_;
   State state_ = State::kStart;
+  bool is_marked_ = false;  // the trigger is a marker
   bool is_array_ = false;
   bool has_calls_ = false;
 

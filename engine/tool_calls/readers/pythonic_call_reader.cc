@@ -16,7 +16,9 @@ bool IsNameByte(char c) { return IsIdentifierByte(c) || c == '.' || c == '-'; }
 PythonicCallReader::PythonicCallReader(const ToolCallFormat& format, std::string_view trigger, const ToolSet& tools,
                                        CallSink& sink)
     : format_(format), tools_(tools), sink_(sink) {
-  if (trigger != "[") ends_ = ListedTexts(format.more_ends);
+  if (trigger == "[") return;
+  is_call_ = true;
+  ends_ = ListedTexts(format.more_ends);
 }
 
 void PythonicCallReader::Start() {
@@ -31,6 +33,7 @@ ReadResult PythonicCallReader::FeedName(char c) {
   }
   if (c != '(') return ReadResult::kInvalid;
   if (format_.is_bare && tools_.Find(name_) == nullptr) return ReadResult::kInvalid;
+  is_call_ = true;
   is_started_ = false;
   num_arguments_ = 0;
   state_ = State::kFirstKey;
@@ -79,18 +82,6 @@ ReadResult PythonicCallReader::CloseBracket() {
   return ReadResult::kClosing;
 }
 
-ReadResult PythonicCallReader::FeedEnd(char c) {
-  switch (matcher_.Feed(c)) {
-    case LiteralMatcher::Result::kMore:
-      return ReadResult::kMore;
-    case LiteralMatcher::Result::kMatched:
-      return ReadResult::kDone;
-    case LiteralMatcher::Result::kFailed:
-      break;
-  }
-  return ReadResult::kNotPart;
-}
-
 ReadResult PythonicCallReader::FeedAfterCall(char c) {
   if (IsCallSpace(c)) return ReadResult::kMore;
   if (has_bracket_) {
@@ -98,7 +89,7 @@ ReadResult PythonicCallReader::FeedAfterCall(char c) {
     state_ = State::kBeforeName;
     return c == ',' ? ReadResult::kMore : ReadResult::kInvalid;
   }
-  if (matcher_.has_begun() || !IsIdentifierByte(c)) return FeedEnd(c);
+  if (matcher_.has_begun() || !IsIdentifierByte(c)) return FeedSectionEnd(matcher_, c);
   name_ = c;
   state_ = State::kName;
   return ReadResult::kMore;
@@ -115,7 +106,7 @@ ReadResult PythonicCallReader::Feed(char c) {
     case State::kAfterCall:
       return FeedAfterCall(c);
     case State::kEnd:
-      return FeedEnd(c);
+      return FeedSectionEnd(matcher_, c);
     default:
       break;
   }

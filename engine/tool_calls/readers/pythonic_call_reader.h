@@ -19,6 +19,7 @@ class PythonicCallReader : public CallReader {
   PythonicCallReader(const ToolCallFormat& format, std::string_view trigger, const ToolSet& tools, CallSink& sink);
   ReadResult Feed(char c) override;
   bool Finish() override;
+  bool is_call() const override { return is_call_; }
   std::string_view expected() const override;
 
  private:
@@ -40,7 +41,6 @@ class PythonicCallReader : public CallReader {
   ReadResult FeedValue(char c);
   ReadResult EndCall();
   ReadResult FeedAfterCall(char c);
-  ReadResult FeedEnd(char c);
   ReadResult CloseBracket();
   void Start();
 
@@ -48,6 +48,7 @@ class PythonicCallReader : public CallReader {
   const ToolSet& tools_;
   CallSink& sink_;
   std::vector<std::string_view> ends_;
+  bool is_call_ = false;  // after a marker or the name of a tool
   LiteralMatcher matcher_;
   State state_ = State::kStart;
   bool has_bracket_ = false;

@@ -155,7 +155,7 @@ void TaggedCallReader::AddValueByte(char c) {
   value_ += c;
   const bool may_be_null = (types_ & kJsonNull) != 0 && std::string_view("null").starts_with(value_);
   const bool is_string = (types_ & ~kJsonNull) == kJsonString;
-  if (is_streaming_ || (is_string && !may_be_null) || value_.size() > kMaxBufferedValueBytes) StreamValue();
+  if (is_streaming_ || (is_string && !may_be_null)) StreamValue();
 }
 
 void TaggedCallReader::EndValue() {

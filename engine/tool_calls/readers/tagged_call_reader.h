@@ -14,8 +14,6 @@ namespace vllm {
 class TaggedCallReader : public CallReader {
  public:
   static constexpr size_t kMaxKeyBytes = 256;
-  // Longer values that may not be strings become strings.
-  static constexpr size_t kMaxBufferedValueBytes = 64 * 1024;
 
   TaggedCallReader(const ToolCallFormat& format, std::string_view trigger, const ToolSet& tools, CallSink& sink);
   ReadResult Feed(char c) override;

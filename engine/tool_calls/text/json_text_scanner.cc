@@ -19,7 +19,7 @@ JsonTextScanner::Result JsonTextScanner::EndValue() {
 }
 
 JsonTextScanner::Result JsonTextScanner::Open(char c, State state) {
-  if (stack_.size() >= kMaxDepth) return Result::kInvalid;
+  if (stack_.size() >= kMaxArgumentDepth) return Result::kInvalid;
   stack_ += c;
   state_ = state;
   return Result::kMore;

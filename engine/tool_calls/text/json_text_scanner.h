@@ -10,6 +10,10 @@
 
 namespace vllm {
 
+// The deepest nesting of arguments. Grammars that constrain calls allow less: a level takes at least one of their open
+// rules, of which there are at most RowStore::kMaxDepth.
+inline constexpr size_t kMaxArgumentDepth = 1024;
+
 class JsonTextScanner {
  public:
   enum class Result : uint8_t {
@@ -18,7 +22,6 @@ class JsonTextScanner {
     kDoneBefore,  // the value, a number, ended before this byte
     kInvalid,
   };
-  static constexpr size_t kMaxDepth = 128;
 
   // Appends the byte to `out`, escaped if it is a control character inside a string: models write raw line breaks
   // there. White space before the value is skipped. Surrogates must be in pairs.

@@ -49,7 +49,7 @@ PythonLiteralReader::Result PythonLiteralReader::BeginValue(char c, std::string&
     return Result::kMore;
   }
   if (c == '[' || c == '(' || c == '{') {
-    if (is_key_ || stack_.size() >= kMaxDepth) return Result::kInvalid;
+    if (is_key_ || stack_.size() >= kMaxArgumentDepth) return Result::kInvalid;
     stack_ += c;
     out += c == '{' ? '{' : '[';
     state_ = c == '{' ? State::kKey : State::kValue;

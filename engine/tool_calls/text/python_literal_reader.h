@@ -16,8 +16,7 @@ class PythonLiteralReader {
     kDoneBefore,  // the literal, a number or a name, ended before this byte
     kInvalid,
   };
-  static constexpr size_t kMaxDepth = 128;
-  static constexpr size_t kMaxNumberBytes = 400;
+  static constexpr size_t kMaxNumberBytes = 4096;
 
   // Appends JSON to `out`. White space outside strings is not copied.
   Result Feed(char c, std::string& out);
