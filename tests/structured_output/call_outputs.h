@@ -34,6 +34,7 @@ inline std::vector<ToolDefinition> StrictTools() {
     {"name": "note", "parameters": {"type": "object", "required": ["text"], "additionalProperties": false,
       "properties": {"text": {"type": "string", "pattern": "^[a-c<\"'\\\\]{1,4}$"},
                      "to": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"enum": [1, 2]}, "maxItems": 2}]},
+                     "lines": {"type": "array", "items": {"type": "string"}, "maxItems": 3},
                      "at": {"type": "object", "additionalProperties": false, "properties": {
                        "a:b": {"type": "null"}, "x": {"type": "number", "minimum": 0, "maximum": 1}}}}}}
   ])");

@@ -171,6 +171,76 @@ std::vector<std::string> RandomTokens(const CallSyntax& syntax) {
   return tokens;
 }
 
+// Reads an output whose value is a list of `depth` lists.
+bool AcceptsDepth(Outputs& outputs, const std::string& text, size_t depth, std::string& nested) {
+  nested = testing_support::ReplaceAll(text, "[]", std::string(depth, '[') + std::string(depth, ']'));
+  try {
+    return outputs.Accepts(nested);
+  } catch (const GrammarLimitError&) {
+    return false;
+  }
+}
+
+TEST_P(ToolCallGrammarTest, TheParserReadsEveryDepthThatIsAccepted) {
+  const std::string text = Text({{"get_weather", {{"tags", OrderedJson::array()}}}});
+  for (const size_t depth : {1u, 100u, 200u, 300u, 509u, 510u, 511u, 512u, 513u, 600u, 1023u}) {
+    Outputs outputs(ConstraintOf(GetParam(), Choice::kRequired));
+    std::string nested;
+    const bool is_accepted = AcceptsDepth(outputs, text, depth, nested);
+    EXPECT_TRUE(is_accepted || depth > 200) << depth;
+    EXPECT_FALSE(is_accepted && depth == 1023);
+    if (!is_accepted) continue;
+    const ToolCallOutput output = ParseToolCalls(format(), TestTools(), "request", nested);
+    EXPECT_EQ(output.error, "") << depth;
+    EXPECT_EQ(output.calls.size(), 1u) << depth;
+  }
+}
+
+TEST_P(ToolCallGrammarTest, TheNumberOfCallsIsNotLimited) {
+  const std::vector<NamedCall> calls(1500, {"add", {{"a", 1}}});
+  const std::string text = Text(calls);
+  for (const Choice choice : {Choice::kAuto, Choice::kRequired}) {
+    EXPECT_TRUE(Outputs(ConstraintOf(GetParam(), choice)).Accepts(text));
+  }
+  const ToolCallOutput output = ParseToolCalls(format(), TestTools(), "request", text);
+  EXPECT_EQ(output.calls.size(), calls.size());
+  EXPECT_EQ(output.error + output.text, "");
+}
+
+// The parser would end the value there.
+TEST_P(ToolCallGrammarTest, TheEndOfAValueHasAnEscapeInsideJson) {
+  if (format().syntax.parameter_end.empty()) return;
+  const std::string end(format().syntax.parameter_end.substr(format().syntax.parameter_end.find('<')));
+  const std::string tag = end.substr(0, end.find('>') + 1);
+  const std::string escaped = testing_support::ReplaceAll(tag, "/", "\\/");
+  ToolCallConstraint constraint = ConstraintOf(GetParam(), Choice::kRequired);
+  constraint.tools = ParseToolDefinitions(R"([{"name": "f", "parameters": {"properties": {
+    "list": {"type": "array", "items": {"anyOf": [{"type": "string", "pattern": "TAG"}, {"const": "ENUM TAG"},
+      {"type": "object", "required": ["KEY TAG"], "properties": {"KEY TAG": {}}, "maxProperties": 2}]}},
+    "both": {"type": ["array", "string"]}}}}])");
+  std::string& schema = constraint.tools[0].parameters;
+  schema = testing_support::ReplaceAll(schema, "TAG", tag);
+  Outputs outputs(constraint);
+  const auto tools = std::make_shared<const ToolSet>(constraint.tools);
+  const std::vector<std::pair<std::string, std::string>> values = {{"list", "[\"a TAG b\"]"},
+                                                                   {"list", "[\"ENUM TAG\"]"},
+                                                                   {"list", "[{\"KEY TAG\": \"TAG\"}]"},
+                                                                   {"list", "[{\"KEY TAG\":{\"x\":[{\"TAG\":0}]}}]"},
+                                                                   {"both", "[\"TAG\", {\"TAG\":1}]"}};
+  for (const auto& [name, value] : values) {
+    const std::string text = Text({{"f", {{name, OrderedJson::array()}}}});
+    const auto with = [&](const std::string& spelling) {
+      return testing_support::ReplaceAll(text, "[]", testing_support::ReplaceAll(value, "TAG", spelling));
+    };
+    EXPECT_FALSE(outputs.Accepts(with(tag))) << with(tag);
+    EXPECT_TRUE(outputs.Accepts(with(escaped))) << with(escaped);
+    const ToolCallOutput output = ParseToolCalls(format(), tools, "request", with(escaped));
+    ASSERT_EQ(output.calls.size(), 1u);
+    EXPECT_EQ(OrderedJson::parse(output.calls[0].arguments).at(name),
+              OrderedJson::parse(testing_support::ReplaceAll(value, "TAG", tag)));
+  }
+}
+
 class RandomCallsTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(RandomCallsTest, RandomOutputsAreParsedAndValid) {

@@ -37,6 +37,9 @@ class ArgumentNotation {
   // The whole object if it has no members; the text after the last member.
   virtual SymbolId Empty() = 0;
   virtual SymbolId Close() = 0;
+  // A text that ends a value where the parser finds it, and which JSON in the value therefore does not contain except
+  // with an escape; "": none.
+  virtual std::string_view EndText() const { return ""; }
   // Throws RequestError if the key cannot be written.
   virtual Member Write(const JsonArgument& argument) = 0;
 };

@@ -60,6 +60,7 @@ class SchemaCompiler {
 
   // `notation`: of the outermost object, which the value is then; null: JSON.
   SymbolId Compile(ArgumentNotation* notation) {
+    if (notation != nullptr) ExcludeText(notation->EndText());
     const ValueSetId root = algebra_.Root();
     const SymbolId symbol = notation == nullptr ? SymbolOf(root) : builder_.AddRule();
     if (algebra_.IsEmpty(root)) FailSchema("", "allows no value");
@@ -95,6 +96,25 @@ class SchemaCompiler {
 
   RegexId Text(std::string_view text) { return store_.Literal(text); }
 
+  void ExcludeText(std::string_view text) {
+    if (text.empty()) return;
+    excluded_text_ = text;
+    const std::array<RegexId, 3> with = {RegexStore::kEverything, Text(text), RegexStore::kEverything};
+    allowed_text_ = store_.Not(store_.Concat(with));
+  }
+  RegexId WithoutExcludedText(RegexId texts) {
+    return allowed_text_ == RegexStore::kEverything ? texts : store_.And({texts, allowed_text_});
+  }
+  // Spells the excluded text inside a JSON string with an escape. Such a text is a closing tag, which has a slash.
+  std::string WithoutExcludedText(std::string quoted) const {
+    const size_t slash = excluded_text_.find('/');
+    if (slash == std::string::npos) return quoted;
+    for (size_t at = quoted.find(excluded_text_); at != std::string::npos; at = quoted.find(excluded_text_, at)) {
+      quoted.insert(at + slash, "\\");
+    }
+    return quoted;
+  }
+
   // As the schema writes them.
   RegexId ListedWithFraction(const ValueSet& set) {
     std::vector<std::string> texts;
@@ -110,17 +130,19 @@ class SchemaCompiler {
     for (const std::string& string : *set.listed_strings) {
       std::string quoted = QuoteJson(string);
       if (store_.Matches(set.strings, std::string_view(quoted).substr(1, quoted.size() - 2))) {
-        texts.push_back(std::move(quoted));
+        texts.push_back(WithoutExcludedText(std::move(quoted)));
       }
     }
     return store_.Literals(std::move(texts));
   }
 
-  RegexId Strings(const ValueSet& set) {
+  RegexId Strings(const ValueSet& set, bool once) {
     if (set.is_list && set.listed_strings != nullptr) return ListedStrings(set);
     const bool is_any = set.strings == AnyText(store_, TextSpelling::kJsonString);
-    const RegexId inside = set.is_list && !is_any ? store_.And({set.strings, CanonicalStrings(store_)}) : set.strings;
-    const std::array<RegexId, 3> parts = {Text("\""), inside, Text("\"")};
+    // Canonical strings have no escape that could hide the excluded text.
+    const bool is_canonical = set.is_list && !is_any && (once || excluded_text_.empty());
+    const RegexId inside = is_canonical ? store_.And({set.strings, CanonicalStrings(store_)}) : set.strings;
+    const std::array<RegexId, 3> parts = {Text("\""), WithoutExcludedText(inside), Text("\"")};
     return store_.Concat(parts);
   }
 
@@ -137,7 +159,7 @@ class SchemaCompiler {
               : AllSpellings(store_, set.numbers, set.has_integer_type && algebra_.integers_have_no_fraction()));
       if (set.is_list && !once) texts.push_back(ListedWithFraction(set));
     }
-    if (!store_.IsNothing(set.strings)) texts.push_back(Strings(set));
+    if (!store_.IsNothing(set.strings)) texts.push_back(Strings(set, once));
     return store_.Or(std::move(texts));
   }
 
@@ -242,15 +264,16 @@ class SchemaCompiler {
       for (size_t i = 0; i < object.needed_keys.size(); ++i) {
         if (store_.Matches(object.needed_keys[i], key)) needs |= uint64_t{1} << i;
       }
-      parts.members.push_back(notation == nullptr ? MemberOf(Text(key), property.value, property.is_required, needs)
-                                                  : ArgumentOf(property.name, Text(property.name), property.value,
-                                                               property.is_required, needs, *notation));
+      parts.members.push_back(
+          notation == nullptr
+              ? MemberOf(Text(WithoutExcludedText(std::string(key))), property.value, property.is_required, needs)
+              : ArgumentOf(property.name, Text(property.name), property.value, property.is_required, needs, *notation));
     }
     for (const ObjectSet::OtherKeys& other : object.others) {
       if (other.value == SchemaAlgebra::kNone) continue;
       for (const auto& [keys, needs] : SplitByNeeds(other.keys, object.needed_keys)) {
         parts.others.push_back(
-            notation == nullptr ? MemberOf(keys, other.value, false, needs)
+            notation == nullptr ? MemberOf(WithoutExcludedText(keys), other.value, false, needs)
                                 : ArgumentOf("", UnescapedStrings(store_, keys), other.value, false, needs, *notation));
       }
     }
@@ -347,6 +370,8 @@ class SchemaCompiler {
   SchemaAlgebra algebra_;
   const JsonSchemaOptions options_;
   RegexId space_;
+  std::string excluded_text_;  // see ArgumentNotation::EndText
+  RegexId allowed_text_ = RegexStore::kEverything;
   std::unordered_map<ValueSetId, SymbolId> symbols_;
   std::vector<std::pair<ValueSetId, SymbolId>> pending_;
 };

@@ -114,6 +114,9 @@ class CallGrammar {
   }
   NodeId Calls(NodeId call) {
     if (!constraint_.parallel_calls) return call;
+    // If text may follow each call and a marker begins the next one, that call is another section. With a second way to
+    // repeat calls, the number of readings would grow with each of them.
+    if (!constraint_.must_call && !syntax_.begin.empty()) return call;
     NodeId separator = Marks(syntax_.separator);
     if (syntax_.separator == "\n") separator = Optional(separator);
     return tree_.AddSequence({call, Many(tree_.AddSequence({separator, call}))});

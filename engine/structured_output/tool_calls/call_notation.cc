@@ -76,12 +76,21 @@ class CallNotation : public ArgumentNotation {
   JsonTypes TypesOf(const JsonArgument& argument) const { return tools_.ParameterTypes(tool_, argument.name); }
   SymbolId Symbol(GrammarTree& tree, NodeId node) { return AddGrammarTree(builder_, tree, node); }
 
-  // A list with `open`, `close` and commas.
-  static NodeId List(GrammarTree& tree, RegexStore& store, char open, NodeId element, RegexId comma, char close) {
-    const auto literal = [&](char c) { return tree.AddRegex(store.Literal(std::string_view(&c, 1))); };
-    const NodeId more =
-        tree.AddRepeat(tree.AddSequence({tree.AddRegex(comma), element}), 0, GrammarBuilder::kUnbounded);
-    return tree.AddSequence({literal(open), tree.AddRepeat(tree.AddSequence({element, more}), 0, 1), literal(close)});
+  // The notation of values of any type.
+  struct AnyValue {
+    RegexId comma = RegexStore::kNothing;  // between elements and between members
+    RegexId key = RegexStore::kNothing;    // up to the value
+    std::vector<SymbolId> scalars = {};
+  };
+  // Notations that write lists and objects in their own way override it.
+  virtual AnyValue AnyValueParts() { return {}; }
+  SymbolId AnyList() {
+    AddAnyValue();
+    return *any_list_;
+  }
+  SymbolId AnyObject() {
+    AddAnyValue();
+    return *any_object_;
   }
 
   GrammarBuilder& builder_;
@@ -91,12 +100,36 @@ class CallNotation : public ArgumentNotation {
   const CallSyntax& syntax_;
   const ToolSet& tools_;
   const std::string tool_;
+
+ private:
+  void AddAnyValue() {
+    if (any_list_) return;
+    const AnyValue parts = AnyValueParts();
+    const SymbolId value = builder_.AddRule();
+    GrammarTree tree;
+    const NodeId element = tree.AddSymbol(value);
+    any_list_ = Symbol(tree, List(tree, '[', element, parts.comma, ']'));
+    any_object_ =
+        Symbol(tree, List(tree, '{', tree.AddSequence({tree.AddRegex(parts.key), element}), parts.comma, '}'));
+    for (const SymbolId scalar : parts.scalars) builder_.AddAlternative(value, {scalar});
+    builder_.AddAlternative(value, {*any_list_});
+    builder_.AddAlternative(value, {*any_object_});
+  }
+  NodeId List(GrammarTree& tree, char open, NodeId element, RegexId comma, char close) {
+    const auto literal = [&](char c) { return tree.AddRegex(store_.Literal(std::string_view(&c, 1))); };
+    const NodeId more =
+        tree.AddRepeat(tree.AddSequence({tree.AddRegex(comma), element}), 0, GrammarBuilder::kUnbounded);
+    return tree.AddSequence({literal(open), tree.AddRepeat(tree.AddSequence({element, more}), 0, 1), literal(close)});
+  }
+
+  std::optional<SymbolId> any_list_, any_object_;
 };
 
 class TaggedNotation : public CallNotation {
  public:
   using CallNotation::CallNotation;
 
+  std::string_view EndText() const override { return Strip(syntax_.parameter_end); }
   Member Write(const JsonArgument& argument) override {
     const std::string_view name = argument.name;
     const bool is_valid = name.find_first_of("<>\"\r\n\t") == name.npos && name.size() == Strip(name).size();
@@ -146,7 +179,7 @@ class TaggedNotation : public CallNotation {
     if (argument.any_string) return argument.strings;
     return store_.And({argument.strings, Pattern("(?s:[^ \\t\\r\\n\"'].*)?")});
   }
-  RegexId Raw(RegexId strings) { return store_.And({strings, store_.Not(Containing(Strip(syntax_.parameter_end)))}); }
+  RegexId Raw(RegexId strings) { return store_.And({strings, store_.Not(Containing(EndText()))}); }
   NodeId Tagged(GrammarTree& tree, std::string_view type, NodeId value) {
     std::string key_end(syntax_.key_end);
     if (!type.empty()) key_end.replace(key_end.find(kTypeMark), kTypeMark.size(), type);
@@ -178,35 +211,18 @@ class PythonicNotation : public CallNotation {
     }
     std::vector<NodeId> ways = {tree.AddRegex(store_.Or(std::move(words))), tree.AddSymbol(argument.json())};
     if (argument.any_array) ways.push_back(tree.AddSymbol(AnyList()));
-    if (argument.any_object) ways.push_back(tree.AddSymbol(AnyDict()));
+    if (argument.any_object) ways.push_back(tree.AddSymbol(AnyObject()));
     return Symbol(tree, tree.AddAlternatives(std::move(ways)));
   }
 
-  SymbolId AnyList() {
-    AddAnyValue();
-    return *list_;
-  }
-  SymbolId AnyDict() {
-    AddAnyValue();
-    return *dict_;
-  }
-  void AddAnyValue() {
-    if (list_) return;
-    const SymbolId value = builder_.AddRule();
+  AnyValue AnyValueParts() override {
     const RegexId space = store_.Optional(store_.Literal(" "));
-    const RegexId comma = store_.Concat(store_.Literal(","), space);
     const RegexId string = store_.Or({Pattern(kSingleQuoted), Pattern(kDoubleQuoted)});
-    GrammarTree tree;
-    list_ = Symbol(tree, List(tree, store_, '[', tree.AddSymbol(value), comma, ']'));
-    const NodeId colon = tree.AddRegex(Concat({string, store_.Literal(":"), space}));
-    dict_ = Symbol(tree, List(tree, store_, '{', tree.AddSequence({colon, tree.AddSymbol(value)}), comma, '}'));
     const RegexId scalar = store_.Or({string, Pattern(kNumber), store_.Literals({"None", "True", "False"})});
-    for (const SymbolId symbol : {builder_.AddTerminal(scalar), *list_, *dict_}) {
-      builder_.AddAlternative(value, {symbol});
-    }
+    return {store_.Concat(store_.Literal(","), space),
+            Concat({string, store_.Literal(":"), space}),
+            {builder_.AddTerminal(scalar)}};
   }
-
-  std::optional<SymbolId> list_, dict_;
 };
 
 class GemmaNotation : public CallNotation {
@@ -235,7 +251,7 @@ class GemmaNotation : public CallNotation {
       }
     }
     if (argument.any_array) ways.push_back(tree.AddSymbol(AnyList()));
-    if (argument.any_object) ways.push_back(tree.AddSymbol(AnyMap()));
+    if (argument.any_object) ways.push_back(tree.AddSymbol(AnyObject()));
     return {builder_.AddTerminal(store_.Concat(store_.Literal("{"), key)),
             builder_.AddTerminal(store_.Concat(store_.Literal(","), key)),
             Symbol(tree, tree.AddAlternatives(std::move(ways)))};
@@ -248,30 +264,14 @@ class GemmaNotation : public CallNotation {
     const RegexId text = store_.And({strings, store_.Not(Containing(syntax_.string_mark))});
     return tree.AddSequence({mark, tree.AddRegex(text), mark});
   }
-  SymbolId AnyList() {
-    AddAnyValue();
-    return *list_;
-  }
-  SymbolId AnyMap() {
-    AddAnyValue();
-    return *map_;
-  }
-  void AddAnyValue() {
-    if (list_) return;
-    const SymbolId value = builder_.AddRule();
-    const RegexId comma = store_.Literal(",");
+  AnyValue AnyValueParts() override {
     GrammarTree tree;
-    list_ = Symbol(tree, List(tree, store_, '[', tree.AddSymbol(value), comma, ']'));
-    const NodeId key = tree.AddRegex(store_.Concat(Pattern(kPlainKey), store_.Literal(":")));
-    map_ = Symbol(tree, List(tree, store_, '{', tree.AddSequence({key, tree.AddSymbol(value)}), comma, '}'));
-    const RegexId scalar = store_.Or({Pattern(kNumber), store_.Literals({"null", "true", "false"})});
     const SymbolId string = Symbol(tree, Marked(tree, TextWithout(store_, {})));
-    for (const SymbolId symbol : {builder_.AddTerminal(scalar), string, *list_, *map_}) {
-      builder_.AddAlternative(value, {symbol});
-    }
+    const RegexId scalar = store_.Or({Pattern(kNumber), store_.Literals({"null", "true", "false"})});
+    return {store_.Literal(","),
+            store_.Concat(Pattern(kPlainKey), store_.Literal(":")),
+            {builder_.AddTerminal(scalar), string}};
   }
-
-  std::optional<SymbolId> list_, map_;
 };
 
 }  // namespace
