@@ -403,7 +403,7 @@ int64_t ChatSession::RunRequest(StoredMessage message, const SamplingParams& giv
   AnswerCalls calls(tool_format_, CurrentTools(), NextRequestId() + "-" + std::to_string(message.parent));
   last_calls_.clear();
   ReasoningDisplay reasoning(model_.reasoning_format, params.skip_special_tokens, show_thinking(),
-                             " (Ctrl-T answers now)");
+                             " (Ctrl-T answers now)", IsHarmony(tool_format_));
   reasoning.AddTime(std::chrono::milliseconds(message.thinking_ms));
   const auto add_request = [&] {
     std::string prior_text;

@@ -5,13 +5,16 @@
 namespace vllm::app {
 
 ReasoningDisplay::ReasoningDisplay(std::shared_ptr<const ReasoningFormat> format, bool skip_special_tokens,
-                                   ShowThinking mode, std::string hint)
-    : format_(std::move(format)), skip_special_tokens_(skip_special_tokens), display_(mode, std::move(hint)) {}
+                                   ShowThinking mode, std::string hint, bool keeps_markers)
+    : format_(std::move(format)),
+      skip_special_tokens_(skip_special_tokens),
+      keeps_markers_(keeps_markers),
+      display_(mode, std::move(hint)) {}
 
 void ReasoningDisplay::Begin(std::span<const int32_t> prompt_token_ids, std::span<const int32_t> prior_token_ids,
                              const std::string& prior_text) {
   parts_ = {};
-  if (format_ != nullptr) splitter_.emplace(format_, prompt_token_ids, skip_special_tokens_);
+  if (format_ != nullptr) splitter_.emplace(format_, prompt_token_ids, skip_special_tokens_, keeps_markers_);
   Add(prior_token_ids, prior_text, false);
 }
 

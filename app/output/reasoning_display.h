@@ -18,9 +18,10 @@ namespace vllm::app {
 
 class ReasoningDisplay {
  public:
-  // `format` may be null: everything is the answer. `hint` is shown at the end of the live line.
+  // `format` may be null: everything is the answer. `hint` is shown at the end of the live line. `keeps_markers`: see
+  // ReasoningSplitter.
   ReasoningDisplay(std::shared_ptr<const ReasoningFormat> format, bool skip_special_tokens, ShowThinking mode,
-                   std::string hint);
+                   std::string hint, bool keeps_markers = false);
 
   // Adds the time that the thought took in an earlier run.
   void AddTime(std::chrono::milliseconds time) { display_.AddTime(time); }
@@ -55,6 +56,7 @@ class ReasoningDisplay {
 
   std::shared_ptr<const ReasoningFormat> format_;
   bool skip_special_tokens_;
+  bool keeps_markers_;
   ThinkingDisplay display_;
   std::optional<ReasoningSplitter> splitter_;
   ReasoningParts parts_;

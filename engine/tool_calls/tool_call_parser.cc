@@ -22,7 +22,7 @@ struct Trigger {
 
 std::vector<Trigger> TriggersOf(const ToolCallFormat& format) {
   std::vector<Trigger> triggers;
-  if (format.reader == ToolCallFormat::Reader::kHarmony) {
+  if (IsHarmony(&format)) {
     triggers.push_back({HarmonyCallReader::kRecipient, Trigger::Place::kOutputStart});
   } else {
     // An object is known to be no call after its first key, so it may be anywhere. A list could be any text.
@@ -267,7 +267,7 @@ class ToolCallParser::Impl : public CallSink {
 
   void StartSection(std::string_view trigger) {
     mark_.clear();
-    if (format_.reader == ToolCallFormat::Reader::kHarmony && HarmonyCallReader::IsWhole(trigger)) {
+    if (IsHarmony(&format_) && HarmonyCallReader::IsWhole(trigger)) {
       is_after_section_ = true;
       is_reasoning_ = false;
       return;

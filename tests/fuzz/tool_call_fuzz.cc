@@ -50,6 +50,9 @@ void FuzzOne(std::string_view bytes) {
   const bool is_harmony = format.reader == ToolCallFormat::Reader::kHarmony;
   Require(IsSubsequence(output.text, bytes), "text is part of the output");
   Require(IsSubsequence(output.reasoning, bytes), "the thought is part of the output");
+  const ToolCallOutput cut = ParseToolCalls(format, tools, "request", bytes, /*is_cut=*/true);
+  Require(output.text.starts_with(cut.text), "a cut output has no other text");
+  Require(cut.calls.size() == output.calls.size(), "a cut output has the same calls");
   const bool has_marker = bytes.find(format.syntax.trigger) != std::string_view::npos;
   if (output.calls.empty() && !is_harmony && !has_marker && format.more_triggers.empty()) {
     Require(output.text == bytes, "an output without markers is text");

@@ -15,8 +15,9 @@ AnswerParts SplitAnswer(const AnswerFormat& format, const std::string& request_i
   const bool has_calls = format.tool_calls != nullptr && format.tools.may_call();
   AnswerParts parts;
   if (format.reasoning != nullptr) {
-    parts.reasoning = SplitReasoning(format.reasoning, prompt_token_ids, format.skip_special_tokens,
-                                     completion.token_ids, completion.text, /*keeps_markers=*/has_calls);
+    parts.reasoning =
+        SplitReasoning(format.reasoning, prompt_token_ids, format.skip_special_tokens, completion.token_ids,
+                       completion.text, /*keeps_markers=*/has_calls && IsHarmony(format.tool_calls));
   }
   parts.text = parts.reasoning ? parts.reasoning->text : completion.text;
   if (!has_calls) return parts;

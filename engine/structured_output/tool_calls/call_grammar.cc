@@ -55,7 +55,7 @@ class CallGrammar {
     for (const ToolDefinition& tool : constraint_.tools) {
       if (CanWrite(tool)) tools_to_call_.push_back({&tool, ArgumentsOf(tool)});
     }
-    if (format_.reader == ToolCallFormat::Reader::kHarmony) return AddGrammarTree(builder_, tree_, HarmonyMessages());
+    if (IsHarmony(&format_)) return AddGrammarTree(builder_, tree_, HarmonyMessages());
     if (tools_to_call_.empty()) return builder_.AddTerminal(PlainText());
     return AddGrammarTree(builder_, tree_, constraint_.must_call ? OnlyCalls() : TextWithCalls());
   }

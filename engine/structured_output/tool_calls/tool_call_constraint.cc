@@ -41,8 +41,7 @@ StructuredOutputsParams ToolCallParams(const ToolCallConstraint& constraint) {
 bool ConstrainsHarmony(const StructuredOutputsParams& params) {
   if (params.kind != StructuredOutputsParams::Kind::kToolCalls) return false;
   try {
-    const ToolCallFormat* format = FormatOf(tokenizer::ReadMembers(params.text, kWhere));
-    return format->reader == ToolCallFormat::Reader::kHarmony;
+    return IsHarmony(FormatOf(tokenizer::ReadMembers(params.text, kWhere)));
   } catch (const std::runtime_error&) {
     return false;  // compiling the grammar reports it
   }

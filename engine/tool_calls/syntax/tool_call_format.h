@@ -70,6 +70,11 @@ struct ToolCallFormat {
   bool is_bare = false;
 };
 
+// Returns true if thoughts and texts are messages with headers that the parser reads. `format` may be null.
+inline bool IsHarmony(const ToolCallFormat* format) {
+  return format != nullptr && format->reader == ToolCallFormat::Reader::kHarmony;
+}
+
 // Returns the texts of a list in which line breaks separate them.
 std::vector<std::string_view> ListedTexts(std::string_view list);
 
