@@ -101,6 +101,7 @@ std::optional<LiveFrame> LiveCollector::Collect(RequestId detail) {
   LiveFrame frame;
   frame.process = source_.process();
   frame.engine = *snapshot;
+  frame.engine.scheduler.num_waiting_reqs += source_.monitor().num_held_reqs();
   frame.batch = source_.batch();
   std::unordered_map<RequestId, std::string> kept;
   for (RequestSnapshot& request : frame.engine.requests) {

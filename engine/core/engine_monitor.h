@@ -2,6 +2,8 @@
 // one engine, and DataParallelMonitor that of several. Owned by the client; any thread, as long as the client exists.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 
 #include "engine/request/engine_snapshot.h"
@@ -25,6 +27,14 @@ class EngineMonitor {
   // Ends a request: the front end gets a final output with FinishReason::kAbort, as if the engine had ended it. Ignores
   // unknown ids. The id is that of a sequence (RequestSnapshot::request_id).
   virtual void AbortRequest(RequestId request_id) = 0;
+
+  // The number of sequences that the front end holds until their grammars are compiled. The engine does not know them,
+  // so its snapshots do not count them. Set by the front end.
+  void SetNumHeldReqs(int64_t num_held_reqs) { num_held_reqs_.store(num_held_reqs, std::memory_order_relaxed); }
+  int64_t num_held_reqs() const { return num_held_reqs_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<int64_t> num_held_reqs_ = 0;
 };
 
 }  // namespace vllm

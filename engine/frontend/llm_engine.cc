@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/config/errors.h"
+#include "engine/core/engine_monitor.h"
 #include "engine/frontend/admission_queue.h"
 #include "engine/frontend/input_processor.h"
 #include "engine/frontend/output_memory.h"
@@ -93,6 +94,15 @@ struct LLMEngine::Impl {
 
   void Unhold(const std::string& request_id) {
     std::erase_if(held_requests, [&](const HeldRequest& request) { return request.request_id == request_id; });
+    PublishHeld();
+  }
+
+  // Tells viewers how many sequences are held, which is returned.
+  int64_t PublishHeld() {
+    int64_t num_held = 0;
+    for (const HeldRequest& request : held_requests) num_held += static_cast<int64_t>(request.sequences.size());
+    if (EngineMonitor* monitor = client->monitor()) monitor->SetNumHeldReqs(num_held);
+    return num_held;
   }
 
   // Receives the engine's outputs. Waits only if requests are running and no output of an aborted request is pending.
@@ -171,6 +181,7 @@ void LLMEngine::AddRequest(const std::string& request_id, const Prompt& prompt, 
         std::make_unique<ParentRequest>(request_id, std::move(input), first_child_id, arrival_time));
     if (request.grammar != nullptr && !request.grammar->is_done()) {
       impl_->held_requests.push_back(std::move(request));
+      impl_->PublishHeld();
     } else if (impl_->Release(std::move(request))) {
       impl_->SubmitReady();
     } else {
@@ -206,11 +217,15 @@ const std::vector<RequestOutput>& LLMEngine::Step(std::chrono::milliseconds time
   };
   unless_dead([&] { impl_->ReceiveOutputs(timeout); });
   // After the outputs, because receiving them resets the signal of the compiler.
-  if (!impl_->death_cause) impl_->ReleaseCompiled();
+  if (!impl_->death_cause) {
+    impl_->ReleaseCompiled();
+    impl_->stats.num_waiting_reqs += impl_->PublishHeld();
+  }
   const ProcessedOutputs& processed = impl_->output_processor.Process(impl_->engine_core_outputs);
   unless_dead([&] { impl_->Respond(processed); });
   if (impl_->death_cause) {
     impl_->held_requests.clear();
+    impl_->PublishHeld();
     impl_->output_processor.FailAll(*impl_->death_cause);
     if (processed.request_outputs.empty()) throw EngineDeadError(*impl_->death_cause);
   }

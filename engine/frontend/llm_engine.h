@@ -67,7 +67,8 @@ class LLMEngine {
   // Returns a descriptor for poll() that is readable while outputs, an abort or the engine's failure are pending for
   // Step; -1 with InprocClient.
   int OutputFd() const;
-  const SchedulerStats& stats() const;  // as of the last Step
+  // As of the last Step. Sequences whose grammars are being compiled count as waiting.
+  const SchedulerStats& stats() const;
   // Returns the progress of the last added request as of the last Step; too high if other requests ran meanwhile.
   // REQUIRES: n = 1.
   PromptProgress prompt_progress() const;

@@ -130,6 +130,15 @@ TEST_F(LiveServerTest, ViewerMayPauseAndResume) {
   }
 }
 
+TEST_F(LiveServerTest, RequestsThatTheFrontEndHoldsAreWaiting) {
+  const auto publisher = Publish();
+  SocketConnection connection(ListLiveSockets().at(0), milliseconds(100));
+  EXPECT_EQ(AwaitFrame(connection).engine.scheduler.num_waiting_reqs, 0);
+  engine_.client().monitor()->SetNumHeldReqs(2);
+  while (AwaitFrame(connection).engine.scheduler.num_waiting_reqs != 2) {
+  }
+}
+
 TEST_F(LiveServerTest, ViewerMayAbortARequest) {
   const auto publisher = Publish();
   SocketConnection connection(ListLiveSockets().at(0), milliseconds(100));

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "engine/config/errors.h"
+#include "engine/core/engine_monitor.h"
 #include "engine/data_parallel/data_parallel_client.h"
 #include "engine/frontend/llm_engine.h"
 #include "tests/engine/fake_executor.h"
@@ -55,6 +56,7 @@ class BlockingClient final : public EngineCoreClient {
   bool ResetPrefixCache() override { return client_->ResetPrefixCache(); }
   SchedulerStats GetStats() override { return client_->GetStats(); }
   void Shutdown(ShutdownMode mode) override { client_->Shutdown(mode); }
+  EngineMonitor* monitor() override { return client_->monitor(); }
 
  private:
   std::unique_ptr<EngineCoreClient> client_;
@@ -169,6 +171,23 @@ TEST_P(HeldRequestsTest, AllSequencesOfARequestWaitForOneGrammar) {
     EXPECT_EQ(completion.token_ids.size(), 5u);
     EXPECT_EQ(completion.valid, false);  // the fake model does not obey
   }
+}
+
+TEST_P(HeldRequestsTest, HeldSequencesCountAsWaiting) {
+  MakeBusy();
+  AddConstrained("slow", kSlow, 3);
+  AddConstrained("other", kSlow);
+  Step();
+  EXPECT_EQ(engine_->stats().num_waiting_reqs, 4);
+  const EngineMonitor* monitor = engine_->client().monitor();
+  EXPECT_EQ(monitor == nullptr ? 4 : monitor->num_held_reqs(), 4);
+  engine_->AbortRequest("other");
+  Step();
+  EXPECT_EQ(engine_->stats().num_waiting_reqs, 3);
+  client_->Release();
+  RunAll();
+  EXPECT_EQ(engine_->stats().num_waiting_reqs, 0);
+  EXPECT_EQ(monitor == nullptr ? 0 : monitor->num_held_reqs(), 0);
 }
 
 TEST_P(HeldRequestsTest, ARejectedGrammarEndsOnlyItsRequest) {
