@@ -110,6 +110,22 @@ TEST_P(ToolCallGrammarTest, OtherNamesAndArgumentsAreRejected) {
   }
 }
 
+// By JSON Schema, `additionalProperties` is true by default.
+TEST_P(ToolCallGrammarTest, UndeclaredArgumentsNeedAKeywordThatAllowsThem) {
+  const auto accepts = [&](const std::string& keywords) {
+    ToolCallConstraint constraint = ConstraintOf(GetParam(), Choice::kRequired);
+    constraint.tools = ParseToolDefinitions(R"([{"name": "f", "parameters": {"type": "object")" + keywords + "}}]");
+    return Outputs(constraint).Accepts(Text({{"f", {{"more", 1}}}}));
+  };
+  EXPECT_FALSE(accepts(R"(, "properties": {"a": {}})"));
+  EXPECT_FALSE(accepts(R"(, "properties": {}, "required": [])"));
+  EXPECT_TRUE(accepts(""));
+  EXPECT_TRUE(accepts(R"(, "properties": {"a": {}}, "additionalProperties": true)"));
+  EXPECT_TRUE(accepts(R"(, "properties": {"a": {}}, "patternProperties": {"^m": {}})"));
+  EXPECT_TRUE(accepts(R"(, "properties": {"a": {}}, "required": ["more"])"));
+  EXPECT_TRUE(accepts(R"(, "properties": {"a": {}}, "allOf": [{"properties": {"more": {}}}])"));
+}
+
 TEST_P(ToolCallGrammarTest, CutCallsAreRejected) {
   const std::string text = Text({{"get_weather", {{"city", "A"}, {"days", 3}}}});
   Outputs outputs(ConstraintOf(GetParam(), Choice::kRequired, /*parallel_calls=*/false));

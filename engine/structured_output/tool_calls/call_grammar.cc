@@ -25,6 +25,23 @@ using NodeId = GrammarTree::NodeId;
 // Models begin an answer after a thought with two line breaks.
 constexpr uint32_t kMaxLinesBefore = 2;
 
+// Returns true if the schema declares all parameters by name in `properties`. By JSON Schema, an object may then have
+// other members too, but a tool knows nothing of them, and small models copy the keywords of the schema into them.
+// llama.cpp and xgrammar do not allow them either.
+bool DeclaresAllParameters(const Json& schema) {
+  const auto properties = schema.find("properties");
+  if (properties == schema.end() || !properties->is_object()) return false;
+  for (const char* keyword :
+       {"additionalProperties", "unevaluatedProperties", "patternProperties", "minProperties", "$ref", "$dynamicRef",
+        "allOf", "anyOf", "oneOf", "not", "if", "dependentSchemas", "dependencies", "extends"}) {
+    if (schema.contains(keyword)) return false;
+  }
+  const Json required = schema.value("required", Json::array());
+  return required.is_array() && std::ranges::all_of(required, [&](const Json& name) {
+           return name.is_string() && properties->contains(name.get<std::string>());
+         });
+}
+
 // Returns the schema of a tool's arguments, which are an object even if the schema does not say so.
 std::string ArgumentsSchema(const ToolDefinition& tool) {
   Json schema = Json::parse(tool.parameters);
@@ -34,6 +51,7 @@ std::string ArgumentsSchema(const ToolDefinition& tool) {
     if (!allows_object) throw RequestError("JSON schema: #/type: the arguments of a tool are an object");
   }
   schema["type"] = "object";
+  if (DeclaresAllParameters(schema)) schema["additionalProperties"] = false;
   return schema.dump();
 }
 
