@@ -35,7 +35,7 @@ int CheckBatch(const Settings& settings, InputFormat format, bool tokenizer_requ
   CallConstraints tool_calls;
   if (renderer != nullptr && tokenizer != nullptr) {
     tool_calls = CallConstraints(ModelToolCallFormat(settings, *renderer, *tokenizer), tokenizer);
-    defaults.tools = ToolsOfVariables(renderer->variables());
+    defaults.tools.tools = ToolsOfVariables(renderer->variables());
   }
   defaults.params = MakeSamplingDefaults(settings, ReadGenerationConfig(location)).params;
   CheckSamplingDefaults(defaults.params, config);

@@ -49,7 +49,7 @@ class AnswerPrinter {
 
 void StreamAnswers(LoadedModel& model, const std::string& request_id, int64_t first_number,
                    const std::function<void()>& on_progress, std::deque<ReasoningDisplay>& reasonings,
-                   AnswerDisplay& display, std::vector<Answer>& answers) {
+                   std::deque<AnswerCalls>& calls, AnswerDisplay& display, std::vector<Answer>& answers) {
   LLMEngine& engine = *model.engine;
   AnswerPrinter printer(answers, first_number, display);
   PromptStatus status(engine);
@@ -61,13 +61,19 @@ void StreamAnswers(LoadedModel& model, const std::string& request_id, int64_t fi
     if (!outputs.empty()) status.End();
     status.Update();
     std::string error;
+    const auto take = [&](const CompletionOutput& completion) {
+      const auto index = static_cast<size_t>(completion.index);
+      Answer& answer = answers.at(index);
+      answer.token_ids.insert(answer.token_ids.end(), completion.token_ids.begin(), completion.token_ids.end());
+      answer.finish_reason = completion.finish_reason;
+      answer.text +=
+          calls.at(index).Take(reasonings.at(index).Take(completion), answer.finish_reason != FinishReason::kNone);
+    };
     for (const RequestOutput& output : outputs) {
       if (output.request_id != request_id) continue;  // of an aborted request whose answer could not be written
       for (const CompletionOutput& completion : output.outputs) {
+        take(completion);
         Answer& answer = answers.at(static_cast<size_t>(completion.index));
-        answer.token_ids.insert(answer.token_ids.end(), completion.token_ids.begin(), completion.token_ids.end());
-        answer.text += reasonings.at(static_cast<size_t>(completion.index)).Take(completion);
-        answer.finish_reason = completion.finish_reason;
         answer.stats.num_cached_tokens = output.num_cached_tokens;
         answer.stats.metrics = output.metrics;
         if (completion.finish_reason == FinishReason::kError) error = output.error;

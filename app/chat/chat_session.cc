@@ -113,6 +113,8 @@ void ChatSession::UseModel() {
   prompt_builder_.emplace(*model_.renderer, *model_.tokenizer, StopIds(model_), model_digest_);
   warned_about_rewriting_ = false;
   special_texts_.reset();
+  noted_tool_prompt_ = false;
+  if (!offers_tools_) model_.renderer->SetTools("");
   ShowTools();
 }
 
@@ -253,12 +255,12 @@ void ChatSession::SendUserMessage(const std::string& message) {
   if (!question) return;
   // Otherwise all conversations of a preset would have the beginning of its prompt as their title.
   if (is_first && prompt != message) SetTitle(FirstLine(message, 80));
-  AnswerQuestion(*question, params_, model_.sampling_values);
+  AnswerQuestion(*question, params_, model_.sampling_values, RequestedTools(settings_, true));
 }
 
 std::optional<int64_t> ChatSession::AddQuestion(const std::string& message) {
   RefreshTools();
-  int64_t parent = ParentOfNextQuestion();
+  int64_t parent = AddMissingResults(ParentOfNextQuestion());
   const std::optional<BuiltPrompt> prompt = BuildPrompt(parent, &message);
   if (!prompt) return std::nullopt;
   next_parent_.reset();
@@ -318,7 +320,8 @@ void ChatSession::Regenerate(const std::vector<SettingChange>& changes) {
   const StoredMessage& question = CurrentQuestion();
   SamplingDefaults sampling = DefaultsOfAnotherAnswer(question, changes);
   const std::optional<int64_t> id = AskableQuestion(question);
-  if (id) AnswerQuestion(*id, std::move(sampling.params), sampling.values);
+  if (!id) return;
+  AnswerQuestion(*id, std::move(sampling.params), sampling.values, RequestedTools(Changed(changes), true));
 }
 
 StoredMessage ChatSession::NewAnswer(int64_t question, SamplingParams& params,
@@ -335,12 +338,14 @@ StoredMessage ChatSession::NewAnswer(int64_t question, SamplingParams& params,
   return answer;
 }
 
-void ChatSession::AnswerQuestion(int64_t question, SamplingParams params, const std::vector<SamplingValue>& values) {
+void ChatSession::AnswerQuestion(int64_t question, SamplingParams params, const std::vector<SamplingValue>& values,
+                                 const ToolRequest& tools) {
   StoredMessage answer = NewAnswer(question, params, values);
-  AnswerWithTools(std::move(answer), params, values);
+  AnswerWithTools(std::move(answer), params, values, tools);
 }
 
 void ChatSession::Continue() {
+  if (ContinueCalls()) return;
   const StoredMessage* current = tree_.current();
   if (current == nullptr || current->role != ChatRole::kAssistant || current->finish_reason == "stop") {
     throw ConfigError("there is no answer that was cut off");
@@ -362,7 +367,9 @@ void ChatSession::Continue() {
   undone_.clear();
   // Later messages continue this answer, so it must stay unchanged.
   if (!tree_.ChildrenOf(answer.id).empty()) answer.id = 0;
-  AnswerWithTools(std::move(answer), params, model_.sampling_values);
+  const StoredMessage* parent = tree_.Find(answer.parent);
+  const bool is_first_round = parent != nullptr && parent->role == ChatRole::kUser;
+  AnswerWithTools(std::move(answer), params, model_.sampling_values, RequestedTools(settings_, is_first_round));
 }
 
 bool ChatSession::TryToAdd(const std::function<void()>& add_request) {
@@ -391,16 +398,17 @@ void ChatSession::StoreAnswer(const Answer& answer, const ReasoningDisplay& reas
   }
 }
 
-int64_t ChatSession::RunRequest(StoredMessage message, const SamplingParams& given_params) {
+int64_t ChatSession::RunRequest(StoredMessage message, const SamplingParams& given_params, const ToolRequest& tools) {
   SamplingParams params = given_params;
   // Special tokens begin and end the calls of many models.
-  if (tool_format_ != nullptr) params.skip_special_tokens = false;
+  if (tools.may_call() && call_constraints_.format() != nullptr) params.skip_special_tokens = false;
   const int64_t max_model_len = model_.engine->max_model_len();
   const std::vector<int32_t> ids = tree_.TokenIdsUpTo(message.parent);
   const auto num_prompt_tokens = static_cast<int64_t>(ids.size());
   Answer answer;
   answer.token_ids = message.token_ids;
-  AnswerCalls calls(tool_format_, CurrentTools(), NextRequestId() + "-" + std::to_string(message.parent));
+  AnswerCalls calls(tools.may_call() ? tool_format_ : nullptr, tools.tools,
+                    NextRequestId() + "-" + std::to_string(message.parent));
   last_calls_.clear();
   ReasoningDisplay reasoning(model_.reasoning_format, params.skip_special_tokens, show_thinking(),
                              " (Ctrl-T answers now)", IsHarmony(tool_format_));
@@ -421,8 +429,8 @@ int64_t ChatSession::RunRequest(StoredMessage message, const SamplingParams& giv
     answer.request_id = NextRequestId();
     ++num_requests_;
     // The beginning of a text that is continued may have been written without these tools.
-    model_.engine->AddRequest(answer.request_id, ids, answer.text.empty() ? WithConstrainedCalls(params) : params,
-                              options);
+    model_.engine->AddRequest(answer.request_id, ids,
+                              answer.text.empty() ? WithConstrainedCalls(params, tools) : params, options);
   };
   answer.stats.num_prompt_tokens = static_cast<int64_t>(ids.size() + answer.token_ids.size());
   answer.stats.load_time = model_.load_time;

@@ -71,6 +71,16 @@ class ChatSession {
   void UseTools(std::unique_ptr<ToolUse> tools);
   // Returns true if the chain limit has ended the last answer.
   bool reached_chain_limit() const { return reached_chain_limit_; }
+  // Throws ConfigError if --tool-choice demands a call that no tool can answer.
+  void CheckToolChoice() const { CheckToolChoice(settings_); }
+  // Shows the tools to the model, which they do from the start, or hides them, from the next message on. Throws
+  // ConfigError if --tools cannot be read again.
+  void OfferTools(bool offers);
+  bool offers_tools() const { return offers_tools_; }
+  // Returns the tools that can run, or null.
+  ToolUse* tools() const { return tools_.get(); }
+  // Returns the tools that the model sees, or null if there are none.
+  const std::shared_ptr<const ToolSet>& offered_tools() const { return offered_tools_; }
 
   // Sends the message, through the preset's prompt if that takes it, and streams the answer to standard output. Ctrl-C
   // ends the answer and keeps the part that was generated; while the message is tokenized, Ctrl-C discards the message.
@@ -82,9 +92,10 @@ class ChatSession {
   void Regenerate(const std::vector<SettingChange>& changes);
 
   // Generates `num_answers` more answers to the current question at once, as branches. Their seeds are consecutive; if
-  // the settings have a seed, they are those that as many calls of Regenerate would use. Returns the number of the
-  // first of them among the versions of the answer, or 0 if there are none. The first one becomes the current message.
-  // Throws like Regenerate.
+  // the settings have a seed, they are those that as many calls of Regenerate would use. Then runs the tools that the
+  // first of them calls, and answers their results; then those of the second, and so on. Returns the number of the
+  // first answer among the versions of the answer, or 0 if there are none. Its branch becomes the current one. Throws
+  // like Regenerate.
   int64_t AnswerSeveralTimes(int64_t num_answers, const std::vector<SettingChange>& changes);
   static constexpr int64_t kMaxAnswersAtOnce = 16;
 
@@ -94,9 +105,13 @@ class ChatSession {
   bool PickAnswer(int64_t number);
 
   // Continues an answer that was cut off by Ctrl-C or its length, with the parameters that it had, after its last
-  // token. The tokens are those of an uninterrupted answer. Throws ConfigError if the current message is no such
-  // answer.
+  // token. The tokens are those of an uninterrupted answer. If the current answer calls tools, or the current message
+  // is one of their results, runs the calls that have no result yet, and answers the results. Throws ConfigError if
+  // there is nothing to continue.
   void Continue();
+  // Returns the number of calls without a result, if the current message is an answer that calls tools or one of their
+  // results and no answer follows; else nullopt.
+  std::optional<size_t> NumOpenCalls() const;
 
   // Begins a new conversation with the system message of the settings or of the last BeginWithSystem. The old one stays
   // stored. Throws StoreError if its end cannot be stored (ChatTree::Begin).
@@ -207,28 +222,50 @@ class ChatSession {
   // Returns an answer without text. Sets the seed in `params` if it has none. `values` describe the parameters.
   StoredMessage NewAnswer(int64_t question, SamplingParams& params, const std::vector<SamplingValue>& values) const;
   // Answers a question. `values` describe the parameters.
-  void AnswerQuestion(int64_t question, SamplingParams params, const std::vector<SamplingValue>& values);
+  void AnswerQuestion(int64_t question, SamplingParams params, const std::vector<SamplingValue>& values,
+                      const ToolRequest& tools);
   // Runs the request for `answer`, whose parent is the question, after its tokens so far. Adds the answer to the tree
   // if its id is 0. Returns its id, or 0 if it has no token.
-  int64_t RunRequest(StoredMessage answer, const SamplingParams& params);
+  int64_t RunRequest(StoredMessage answer, const SamplingParams& params, const ToolRequest& tools);
 
   // Tools (chat_session_tools.cc).
   std::vector<PollHook> ToolHooks();
   // Gives the chat template the tools.
   void ShowTools();
   void RefreshTools();
-  std::shared_ptr<const ToolSet> CurrentTools() const;
-  // Returns the parameters with the constraint that makes calls valid, if calls can be constrained.
-  SamplingParams WithConstrainedCalls(SamplingParams params);
+  void CheckToolChoice(const Settings& settings) const;
+  // Returns the tools that the model sees. --tool-choice counts in the first round of an answer.
+  ToolRequest RequestedTools(const Settings& settings, bool is_first_round) const;
+  // Returns the parameters with the constraint that makes calls valid, if calls can be constrained. Throws RequestError
+  // if a call is demanded but not possible.
+  SamplingParams WithConstrainedCalls(SamplingParams params, const ToolRequest& tools);
   // Runs the request and the tools that the answer calls, and so on.
-  void AnswerWithTools(StoredMessage answer, const SamplingParams& params, const std::vector<SamplingValue>& values);
-  // Runs the calls of an answer and adds their results. Returns the id of the last result, or nullopt if no answer is
-  // to follow.
-  std::optional<int64_t> RunCalls(const StoredMessage& answer, bool is_over_limit);
+  void AnswerWithTools(StoredMessage answer, const SamplingParams& params, const std::vector<SamplingValue>& values,
+                       const ToolRequest& tools);
+  // Runs the tools that an answer calls, answers their results, runs the tools that this answer calls, and so on.
+  // REQUIRES: last_answer_ and last_calls_ are those of the answer, or its calls have been stored.
+  void AnswerCallsOf(int64_t answer, const SamplingParams& params, const std::vector<SamplingValue>& values);
+  // Runs calls and adds their results after the message `parent`. Returns the id of the last result, or nullopt if no
+  // answer is to follow.
+  std::optional<int64_t> RunCalls(const std::vector<ToolCall>& calls, int64_t parent, bool is_over_limit);
   ToolResult RunCall(const ToolCall& call);
   int64_t AddResult(const ToolCall& call, const ToolResult& result, int64_t parent);
+  // Answers results of tools. Returns the id of the answer, or 0 if there is none.
+  int64_t AnswerResults(int64_t last_result, const SamplingParams& params, const std::vector<SamplingValue>& values);
   // Gives the last result of a round the ids of the next prompt. Returns false after printing why that failed.
   bool BuildPromptOfResults(int64_t last_result);
+  // The calls of an answer that have no result yet.
+  struct OpenCalls {
+    int64_t last = 0;  // the last result, or the answer if there is none
+    std::vector<ToolCall> calls;
+  };
+  // Returns those of the answer that the message is or whose result it is, or nullopt if it is neither.
+  std::optional<OpenCalls> OpenCallsAt(int64_t id) const;
+  // Continues the calls of the current answer. Returns false if it has none.
+  bool ContinueCalls();
+  // Adds a failed result for each call that OpenCallsAt returns, because templates expect one. Returns the id of the
+  // last result of the answer, or `id` if it is no answer with calls and no result.
+  int64_t AddMissingResults(int64_t id);
   // Calls `add_request`. Returns false after printing why the request was not added.
   static bool TryToAdd(const std::function<void()>& add_request);
   // Copies the answer so far to `message` and stores it. Adds the message to the tree if its id is 0.
@@ -255,16 +292,19 @@ class ChatSession {
   std::optional<int64_t> next_parent_;  // set by BeginEdit
   bool edits_whole_prompt_ = false;     // the preset has not made the question of the last BeginEdit
   std::optional<PresetPrompt> preset_;
-  std::unique_ptr<ToolUse> tools_;               // null: calls are not run
-  const ToolCallFormat* tool_format_ = nullptr;  // null: calls are not recognized
-  CallConstraints call_constraints_;             // of tool_format_
-  std::optional<SpecialTexts> special_texts_;    // of the model, once a result of a tool needs them
-  std::vector<ToolCall> last_calls_;             // of the last answer, also broken ones
+  std::unique_ptr<ToolUse> tools_;  // null: calls are not run
+  bool offers_tools_ = true;
+  std::shared_ptr<const ToolSet> offered_tools_;  // that the model sees; null: none
+  const ToolCallFormat* tool_format_ = nullptr;   // null: calls are not recognized
+  CallConstraints call_constraints_;              // of the calls of offered_tools_
+  std::optional<SpecialTexts> special_texts_;     // of the model, once a result of a tool needs them
+  std::vector<ToolCall> last_calls_;              // of the last answer, also broken ones
   bool reached_chain_limit_ = false;
   Answer last_answer_;
   ChatDisplay display_;
   int64_t num_requests_ = 0;
   bool warned_about_rewriting_ = false;
+  bool noted_tool_prompt_ = false;
   bool was_answered_ = false;
 };
 

@@ -14,7 +14,7 @@ namespace vllm::app {
 
 bool IsSettable(const Flag& flag) {
   if (!flag.belongs_to(Command::kChat)) return false;
-  return flag.group == FlagGroup::kSampling || flag.name == "context-shift";
+  return flag.group == FlagGroup::kSampling || flag.name == "context-shift" || flag.name == "tool-choice";
 }
 
 std::vector<std::string> SettableNames() {
@@ -75,13 +75,14 @@ void ChatSession::UsePreset(const std::string& name, const std::vector<std::stri
   }
   const bool changes_tools = changed.Text("tools") != settings_.Text("tools");
   std::unique_ptr<ToolUse> new_tools;
-  if (tools_ == nullptr && settings_.command != Command::kBatch && HasRunnableTools(changed)) {
+  if (tools_ == nullptr && HasRunnableTools(changed)) {
     new_tools = std::make_unique<ToolUse>(changed);
   }
   std::string definitions =
       tools_ == nullptr && new_tools == nullptr ? ReadTools(changed, *model_.renderer) : std::string();
   BeginWithSystem(system);  // may throw, so before any setting is changed
   if (tools_ != nullptr && changes_tools) tools_->Reload(changed);
+  offers_tools_ = offers_tools_ || changes_tools;
   model_.renderer->SetTools(std::move(definitions));
   params_ = std::move(sampling.params);
   model_.sampling_values = std::move(sampling.values);
@@ -124,6 +125,7 @@ void ChatSession::Set(const std::string& name, const std::string& value) {
   if (name == "think") return SetThink(value);
   if (name == "show-thinking" || name == "show_thinking") return SetShowThinking(value);
   Settings changed = Changed({{name, value}});
+  CheckToolChoice(changed);
   SamplingDefaults sampling = CheckedDefaults(changed);
   params_ = std::move(sampling.params);
   model_.sampling_values = std::move(sampling.values);

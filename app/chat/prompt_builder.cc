@@ -68,7 +68,11 @@ int64_t NumDroppedTurns(std::span<const StoredMessage* const> path) {
 
 PromptBuilder::PromptBuilder(const PromptRenderer& renderer, const tokenizer::Tokenizer& tokenizer,
                              std::vector<int32_t> stop_ids, uint64_t model_digest)
-    : renderer_(renderer), tokenizer_(tokenizer), stop_ids_(std::move(stop_ids)), model_digest_(model_digest) {
+    : renderer_(renderer),
+      tokenizer_(tokenizer),
+      stop_ids_(std::move(stop_ids)),
+      model_digest_(model_digest),
+      shows_tools_(renderer.UsesVariable("tools")) {
   // Random, so that no message or template contains it. Letters only, so that filters such as trim and escape do not
   // change it.
   std::random_device device;
@@ -77,7 +81,7 @@ PromptBuilder::PromptBuilder(const PromptRenderer& renderer, const tokenizer::To
 }
 
 std::string PromptBuilder::Render(std::vector<tokenizer::ChatMessage> messages, bool add_generation_prompt) const {
-  if (!tool_prompt_.empty()) messages = WithToolPrompt(std::move(messages), tool_prompt_);
+  if (!shows_tools_) messages = WithToolPrompt(std::move(messages), tool_prompt_);
   return renderer_.Render(messages, add_generation_prompt);
 }
 

@@ -62,8 +62,8 @@ class PromptBuilder {
   BuiltPrompt Build(std::span<const StoredMessage* const> path, const std::vector<int32_t>& path_ids,
                     std::span<const StoredMessage* const> next, int64_t max_tokens, ContextShift shift) const;
 
-  // From now on, tools are described in the system message by this text (tool_prompt.h), because the template does not
-  // show them; "": the template shows them.
+  // From now on, tools are described in the system message by this text (tool_prompt.h), if the template does not show
+  // them; "": there are none.
   void SetToolPrompt(std::string text) { tool_prompt_ = std::move(text); }
 
  private:
@@ -100,6 +100,7 @@ class PromptBuilder {
   const tokenizer::Tokenizer& tokenizer_;
   std::vector<int32_t> stop_ids_;
   uint64_t model_digest_;
+  bool shows_tools_;  // the template has calls and results of tools
   std::string nonce_;
   std::string tool_prompt_;
 };

@@ -19,9 +19,11 @@ std::string ToolPrompt(const std::string& tools_json) {
 std::vector<tokenizer::ChatMessage> WithToolPrompt(std::vector<tokenizer::ChatMessage> messages,
                                                    const std::string& tool_prompt) {
   std::vector<tokenizer::ChatMessage> shown;
-  if (messages.empty() || messages[0].role != "system") shown.push_back({"system", tool_prompt});
+  const bool is_described = !tool_prompt.empty();
+  if (is_described && (messages.empty() || messages[0].role != "system")) shown.push_back({"system", tool_prompt});
+  bool follows_result = false;
   for (tokenizer::ChatMessage& message : messages) {
-    if (shown.empty()) message.content += "\n\n" + tool_prompt;
+    if (is_described && shown.empty()) message.content += "\n\n" + tool_prompt;
     for (const ToolCall& call : CallsIn(std::exchange(message.tool_calls_json, ""))) {
       if (!message.content.empty()) message.content += "\n";
       message.content +=
@@ -35,9 +37,12 @@ std::vector<tokenizer::ChatMessage> WithToolPrompt(std::vector<tokenizer::ChatMe
         continue;
       }
       message = {"user", result};
-    } else if (message.role == "user" && !shown.empty() && shown.back().role == "user") {
+      follows_result = true;
+    } else if (message.role == "user" && follows_result) {
       shown.back().content += "\n" + message.content;
       continue;
+    } else {
+      follows_result = false;
     }
     shown.push_back(std::move(message));
   }

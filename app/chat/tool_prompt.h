@@ -12,8 +12,8 @@ namespace vllm::app {
 // Returns the text for the system message. `tools_json` is a JSON array in OpenAI's format.
 std::string ToolPrompt(const std::string& tools_json);
 
-// Adds the text to the system message, or adds a system message. Writes calls into the text of answers, and the results
-// of tools into messages of the user.
+// Adds the text, unless it is empty, to the system message, or adds a system message. Writes calls into the text of
+// answers, and the results of tools into messages of the user.
 std::vector<tokenizer::ChatMessage> WithToolPrompt(std::vector<tokenizer::ChatMessage> messages,
                                                    const std::string& tool_prompt);
 

@@ -35,7 +35,9 @@ class ToolUse {
   bool Refresh(std::span<const PollHook> hooks);
 
   ToolBox& box() { return box_; }
+  const ToolBox& box() const { return box_; }
   ToolApproval& approval() { return approval_; }
+  const ToolApproval& approval() const { return approval_; }
   int64_t chain_limit() const { return chain_limit_; }  // 0: none
 
  private:

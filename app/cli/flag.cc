@@ -62,12 +62,16 @@ constexpr Flag kFlags[] = {
      "tools that the model may call: an executable that describes itself with --schema, a .toml file with [[tool]] "
      "tables, a directory of these, or definitions alone as a JSON array in OpenAI's format, or a file with one; chat "
      "and run call tools that have a command; see docs/TOOLS.md"},
-    {"approve-tools", 0, kChoice, "WHEN", "never|ask|always", "ask", kPrompt, Bits(kChat, kRun), false, true,
+    {"tool-choice", 0, kText, "auto|none|required|NAME", "", "auto", kPrompt, Bits(kChat, kRun, kBatch), false, true,
+     "whether the model calls a tool: auto: as it decides; none: its answer is text; required: its answer is at least "
+     "one call; NAME: its answer is a call of this tool; in chat and run, required and NAME hold for the first round "
+     "of calls of an answer; in batch, for rows without tool_choice"},
+    {"approve-tools", 0, kChoice, "WHEN", "never|ask|always", "ask", kPrompt, Bits(kChat, kRun, kBatch), false, true,
      "run a tool that the model calls: never, after asking you, or always without asking; without a terminal, "
-     "ask means never"},
-    {"chain-limit", 0, kInteger, "N", "", "5", kPrompt, Bits(kChat, kRun), false, true,
+     "ask means never; in batch, only for --chat, as for the next two flags: rows run no tools"},
+    {"chain-limit", 0, kInteger, "N", "", "5", kPrompt, Bits(kChat, kRun, kBatch), false, true,
      "end an answer after N rounds of tool calls; 0: no limit"},
-    {"mcp", 0, kText, "COMMAND", "", "", kPrompt, Bits(kChat, kRun), true, false,
+    {"mcp", 0, kText, "COMMAND", "", "", kPrompt, Bits(kChat, kRun, kBatch), true, false,
      "start this program as an MCP server and offer its tools to the model, like those of the "
      "[mcp.NAME] tables in the configuration file; words are split as in a shell; off: start none"},
     {"tool-call-parser", 0, kText, "NAME", "", "auto", kPrompt, kGenerate, false, true,

@@ -39,6 +39,8 @@ constexpr auto kSlashCommands = std::to_array<SlashCommandInfo>({
     {"/schema", "", "[FILE|FIELDS|off]",
      "answer with JSON: by a JSON Schema in a file, or with fields such as name, age int; without an argument, show "
      "it"},
+    {"/tools", "", "[on|off|ask]",
+     "list the tools; off: hide them from the model; on: show them again; ask: ask before every call again"},
     {"/think", "", "[on|off|low|medium|high]", "switch the model's thinking; without an argument, show the settings"},
     {"/thinking", "", "", "print the thought before the last answer"},
     {"/raw", "", "", "switch between rendered Markdown and plain text, and print the last answer as plain text"},

@@ -94,6 +94,15 @@ void CheckCanChat(const Settings& settings, int64_t input_bytes, const std::stri
   if (settings.Switch("live")) fail("cannot be combined with --live; /engine in the chat shows the engine");
 }
 
+// Throws ConfigError for flags about running tools, which only the chat in front of a batch does.
+void CheckRunsNoTools(const Settings& settings) {
+  for (const char* name : {"approve-tools", "chain-limit", "mcp"}) {
+    if (settings.SourceOf(name) != SettingSource::kCommandLine) continue;
+    throw ConfigError("batch: --" + std::string(name) + " needs --chat, because rows run no tools",
+                      "--tools shows tools to the model, and the output has its calls");
+  }
+}
+
 // Prints the last failures of rows that could not be printed when they happened.
 void PrintErrors(const BatchLive& live) {
   for (const LiveError& error : live.errors()) {
@@ -126,6 +135,7 @@ RowDefaults DefaultsOf(const Settings& settings, InputFormat format, const std::
   defaults.system = settings.Text("system").value_or("");
   if (settings.Has("apply-chat-template")) defaults.prompts_are_chats = settings.Switch("apply-chat-template");
   defaults.carries = settings.Switch("carry");
+  SetToolChoice(settings.Text("tool-choice").value_or("auto"), defaults.tools);
   TableOptions& table = defaults.table;
   table.row_template = settings.Text("template");
   table.system_template = settings.Text("system-template");
@@ -215,7 +225,11 @@ int BatchCommand(const Settings& given) {
   }
   BatchTarget target = CheckTarget(settings, input, defaults);
   const bool chats = settings.Switch("chat");
-  if (chats) CheckCanChat(settings, input.size(), target.path);
+  if (chats) {
+    CheckCanChat(settings, input.size(), target.path);
+  } else {
+    CheckRunsNoTools(settings);
+  }
   const bool shows_view = settings.Switch("live");
   if (shows_view) CheckView(target.path);
   const RowSelection selection = SelectionOf(settings, input);
@@ -229,8 +243,11 @@ int BatchCommand(const Settings& given) {
   LoadedModel model = LoadModel(settings, options);
   KeepContext(target, *model.engine);
   defaults.params = model.sampling_params;
-  if (model.renderer != nullptr) defaults.tools = ToolsOfVariables(model.renderer->variables());
-  RowParser parser(input.format, defaults, model.renderer.get());
+  if (model.renderer != nullptr) defaults.tools.tools = ToolsOfVariables(model.renderer->variables());
+  // The chat changes the variables of its template, such as the tools. Those of the rows stay the same.
+  const std::unique_ptr<PromptRenderer> row_renderer =
+      chats && model.renderer != nullptr ? model.renderer->Copy() : nullptr;
+  RowParser parser(input.format, defaults, row_renderer != nullptr ? row_renderer.get() : model.renderer.get());
   RowSource source(*input.records, parser);
   source.SetSelection(selection);
   BatchOutput output = OpenOutput(target, settings.Switch("ordered"));

@@ -160,15 +160,15 @@ void RunChat(LoadedModel& model, const Settings& settings, const std::optional<P
                      "vllmcli complete continues text without one; --chat-template FILE sets one");
   }
   const std::unique_ptr<ChatStore> store = OpenStore(settings);
-  // The chat of batch --chat runs no tools: the rows use the same chat template.
-  const bool uses_tools = settings.command == Command::kChat && HasRunnableTools(settings);
-  std::unique_ptr<ToolUse> tools = uses_tools ? std::make_unique<ToolUse>(settings) : nullptr;
+  std::unique_ptr<ToolUse> tools = HasRunnableTools(settings) ? std::make_unique<ToolUse>(settings) : nullptr;
   ChatSession session(model, settings, store.get(), preset);
   const bool prints_stats = settings.Switch("stats");
   const bool is_on_terminal = isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1;
   if (is_on_terminal) PrintFirstScreen(session.model());
   if (preset) PrintPresetNotes(session);
   session.UseTools(std::move(tools));
+  // In a batch, the rows may have other tools.
+  if (settings.command == Command::kChat) session.CheckToolChoice();
   std::string draft = ContinueChat(settings, session);
   const bool has_system = settings.SourceOf("system") == SettingSource::kPreset;
   if (has_system && !session.tree().empty() && session.system() != settings.Text("system")) {

@@ -83,6 +83,7 @@ int FollowUpCommand(const Settings& given) {
   }
   ChatSession session(model, settings, store.get(), preset);
   session.UseTools(std::move(tools));
+  session.CheckToolChoice();
   if (continues || settings.Has("resume")) {
     if (!OpenChat(continues ? "" : *settings.Text("resume"), session)) {
       throw ConfigError("run: no conversation was continued", "vllmcli chats list shows the stored conversations");

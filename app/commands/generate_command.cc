@@ -191,6 +191,10 @@ int GenerateCommand(const Settings& given) {
   if (is_chat) format.reasoning = model.reasoning_format;
   if (is_chat && model.renderer != nullptr && model.tokenizer != nullptr) {
     format.tools.tools = ToolsOfVariables(model.renderer->variables());
+    SetToolChoice(settings.Text("tool-choice").value_or("auto"), format.tools);
+    if (const std::string problem = ToolChoiceProblem(format.tools); !problem.empty()) {
+      throw ConfigError("--tool-choice: " + problem, "--tools and --mcp name tools");
+    }
   }
   if (format.tools.may_call()) {
     format.tool_calls = ModelToolCallFormat(settings, *model.renderer, *model.tokenizer);

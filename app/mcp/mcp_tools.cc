@@ -154,6 +154,10 @@ std::string McpTools::Start(std::span<const PollHook> hooks) {
   return "";
 }
 
+std::string McpTools::OriginOf(size_t /*index*/) const {
+  return "MCP server " + prefix() + (client_.is_open() ? "" : ", which has ended");
+}
+
 ToolResult McpTools::Run(size_t index, const std::string& arguments, std::span<const PollHook> hooks) {
   const std::string params =
       R"({"name":)" + DumpJson(Json(definitions_.at(index).name)) + R"(,"arguments":)" + arguments + "}";

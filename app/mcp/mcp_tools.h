@@ -23,6 +23,7 @@ class McpTools : public ToolSource {
   ToolResult Run(size_t index, const std::string& arguments, std::span<const PollHook> hooks) override;
   // After the server has reported that its tools have changed, asks for them. If that fails, keeps the old ones.
   bool Refresh(std::span<const PollHook> hooks) override;
+  std::string OriginOf(size_t index) const override;
   std::string prefix() const override { return client_.spec().name; }
 
   const McpClient& client() const { return client_; }

@@ -19,6 +19,14 @@ PromptRenderer::PromptRenderer(tokenizer::ChatTemplateSource source, std::option
   if (!source_.tool_use_text.empty()) tool_use_template_ = tokenizer::ChatTemplate::Parse(source_.tool_use_text);
 }
 
+std::unique_ptr<PromptRenderer> PromptRenderer::Copy() const {
+  auto copy = std::make_unique<PromptRenderer>(source_, now_, variables_json_);
+  copy->think_json_ = think_json_;
+  copy->tools_json_ = tools_json_;
+  copy->UpdateVariables();
+  return copy;
+}
+
 void PromptRenderer::SetThinkVariables(std::string variables_json) {
   think_json_ = std::move(variables_json);
   UpdateVariables();

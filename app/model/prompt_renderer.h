@@ -18,6 +18,9 @@ class PromptRenderer {
   // further template variables, or empty. Throws ChatTemplateError.
   PromptRenderer(tokenizer::ChatTemplateSource source, std::optional<std::string> now, std::string variables_json = "");
 
+  // Returns another renderer in the same state. Throws ChatTemplateError.
+  std::unique_ptr<PromptRenderer> Copy() const;
+
   // Sets the template variables that switch thinking, as the text of a JSON object or "". Those of `variables_json`
   // take precedence over them.
   void SetThinkVariables(std::string variables_json);

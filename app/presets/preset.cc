@@ -23,7 +23,8 @@ bool IsVariableName(std::string_view name) {
 }
 
 bool IsPresetFlag(const Flag& flag) {
-  return flag.in_config && (flag.name == "model" || flag.name == "tools" || flag.group == FlagGroup::kSampling);
+  const bool is_of_preset = flag.name == "model" || flag.name == "tools" || flag.name == "tool-choice";
+  return flag.in_config && (is_of_preset || flag.group == FlagGroup::kSampling);
 }
 
 [[noreturn]] void UnknownKey(const std::string& key, const std::string& where) {
@@ -33,8 +34,8 @@ bool IsPresetFlag(const Flag& flag) {
   }
   const std::string near = NearestName(key, known);
   throw ConfigError(where + ": unknown key" + (near.empty() ? "" : "; did you mean " + near + "?"),
-                    "a preset has description, system, prompt, model, tools, the names of sampling flags such as "
-                    "schema, and [variables]");
+                    "a preset has description, system, prompt, model, tools, tool-choice, the names of sampling flags "
+                    "such as schema, and [variables]");
 }
 
 // Parses a text that may use variables.

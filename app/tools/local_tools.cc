@@ -32,6 +32,12 @@ LocalTools::LocalTools(std::vector<LocalTool> tools) : tools_(std::move(tools)) 
   for (const LocalTool& tool : tools_) definitions_.push_back(tool.definition);
 }
 
+std::string LocalTools::OriginOf(size_t index) const {
+  std::string words;
+  for (const std::string& word : tools_.at(index).command.argv) words += (words.empty() ? "" : " ") + word;
+  return words.empty() ? "cannot be run" : words;
+}
+
 ToolResult LocalTools::Run(size_t index, const std::string& arguments, std::span<const PollHook> hooks) {
   const LocalTool& tool = tools_.at(index);
   if (tool.command.argv.empty()) return FailedResult("the tool has no command, so it cannot be run here");

@@ -23,6 +23,7 @@ class LocalTools : public ToolSource {
   explicit LocalTools(std::vector<LocalTool> tools);
 
   const std::vector<ToolDefinition>& definitions() const override { return definitions_; }
+  std::string OriginOf(size_t index) const override;
   ToolResult Run(size_t index, const std::string& arguments, std::span<const PollHook> hooks) override;
 
  private:

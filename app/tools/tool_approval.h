@@ -30,6 +30,15 @@ class ToolApproval {
   // Decides on a call of the tool `name`, which has been shown to the user. Asks on the terminal if the policy is kAsk,
   // unless the user has answered "always" for this tool. Ignores what was typed before the question. Throws what the
   // hooks throw.
+  // Returns how a call of the tool is decided now.
+  ApprovePolicy PolicyFor(const std::string& name) const {
+    return always_.contains(name) ? ApprovePolicy::kAlways : policy_;
+  }
+  // Asks before every call again, also of tools with the answer "always".
+  void AskAgain() {
+    policy_ = ApprovePolicy::kAsk;
+    always_.clear();
+  }
   Verdict Decide(const std::string& name, std::span<const PollHook> hooks);
 
  private:

@@ -97,10 +97,20 @@ void ToolBox::Update() {
 
 std::vector<std::string> ToolBox::TakeOmittedNames() { return std::exchange(omitted_, {}); }
 
-ToolResult ToolBox::Run(const std::string& name, const std::string& arguments, std::span<const PollHook> hooks) {
+const ToolBox::Entry* ToolBox::Find(const std::string& name) const {
   const auto entry =
       std::find_if(entries_.begin(), entries_.end(), [&](const Entry& known) { return known.name == name; });
-  if (entry == entries_.end()) return FailedResult("there is no tool called " + name);
+  return entry == entries_.end() ? nullptr : &*entry;
+}
+
+std::string ToolBox::OriginOf(const std::string& name) const {
+  const Entry* entry = Find(name);
+  return entry == nullptr ? "" : entry->source->OriginOf(entry->index);
+}
+
+ToolResult ToolBox::Run(const std::string& name, const std::string& arguments, std::span<const PollHook> hooks) {
+  const Entry* entry = Find(name);
+  if (entry == nullptr) return FailedResult("there is no tool called " + name);
   std::string error;
   const std::string normal = NormalArguments(arguments, error);
   if (!error.empty()) return FailedResult(error);

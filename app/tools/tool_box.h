@@ -25,6 +25,9 @@ class ToolBox {
   // only what the hooks throw.
   ToolResult Run(const std::string& name, const std::string& arguments, std::span<const PollHook> hooks);
 
+  // Describes where a tool comes from; "" if there is none with this name.
+  std::string OriginOf(const std::string& name) const;
+
   bool empty() const { return entries_.empty(); }
   const std::shared_ptr<const ToolSet>& tools() const { return tools_; }
   // Returns the names of tools that were left out, for a warning, once.
@@ -37,6 +40,7 @@ class ToolBox {
     std::string name;  // as the model sees it
   };
   void Update();
+  const Entry* Find(const std::string& name) const;  // null: there is none
 
   std::unique_ptr<ToolSource> local_;
   std::vector<std::unique_ptr<ToolSource>> sources_;

@@ -27,6 +27,8 @@ class ToolSource {
   virtual ToolResult Run(size_t index, const std::string& arguments, std::span<const PollHook> hooks) = 0;
   // Asks for the definitions again if they may have changed. Returns true if they have.
   virtual bool Refresh(std::span<const PollHook> /*hooks*/) { return false; }
+  // Describes for the user where the tool with this index comes from: its command, or its server.
+  virtual std::string OriginOf(size_t index) const = 0;
   // Distinguishes its tools from tools of other sources with the same names; "": they keep their names.
   virtual std::string prefix() const { return ""; }
 };

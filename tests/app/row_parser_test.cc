@@ -304,6 +304,28 @@ TEST_F(RowParserTest, ToolsAndTheirChoiceAreRead) {
             "invalid_row: parallel_tool_calls: must be true or false");
 }
 
+TEST_F(RowParserTest, RowsWithToolsButWithoutAChoiceHaveThatOfTheFlag) {
+  SetToolChoice("required", defaults_.tools);
+  const std::string chat = R"({"messages":[{"role":"user","content":"a"}])";
+  EXPECT_EQ(Parse(chat + "}").tools.choice, ToolChoice::kAuto);
+  EXPECT_EQ(Parse(chat + R"(,"tools":[{"name":"f"}]})").tools.choice, ToolChoice::kRequired);
+  EXPECT_EQ(Parse(chat + R"(,"tools":[{"name":"f"}],"tool_choice":"auto"})").tools.choice, ToolChoice::kAuto);
+  SetToolChoice("g", defaults_.tools);
+  EXPECT_EQ(ErrorOf(chat + R"(,"tools":[{"name":"f"}]})"), "invalid_row: tool_choice: no tool has this name (g)");
+  defaults_.tools.tools = std::make_shared<const ToolSet>(ParseToolDefinitions(R"([{"name":"g"}])"));
+  EXPECT_EQ(Parse(chat + "}").tools.named_tool, "g");
+  defaults_.prompts_are_chats = true;
+  EXPECT_EQ(Parse(R"({"prompt":"a"})").tools.named_tool, "g");
+  EXPECT_FALSE(Parse(chat + R"(,"tools":[]})").tools.may_call());
+}
+
+TEST_F(RowParserTest, TextsCannotHaveTheToolThatTheyMustCall) {
+  SetToolChoice("required", defaults_.tools);
+  EXPECT_THROW(RowParser(InputFormat::kText, defaults_, renderer_.get()), ConfigError);
+  EXPECT_NO_THROW(RowParser(InputFormat::kText, defaults_, nullptr));  // no chats
+  EXPECT_NO_THROW(RowParser(InputFormat::kJsonLines, defaults_, renderer_.get()));
+}
+
 TEST_F(RowParserTest, MessagesWithoutATemplateAreRejected) {
   renderer_.reset();
   EXPECT_EQ(ErrorOf(R"({"messages":[{"role":"user","content":"a"}]})").substr(0, 15), "invalid_request");

@@ -46,7 +46,7 @@ TEST_F(ToolsProgramTest, RunCallsAToolAndAnswersWithItsResult) {
       Run({"run", "-m", AddModel(), "--tools", kTools, "--approve-tools", "always", "-t", "0", "2+3?"});
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_EQ(result.out, "Let me see.\nIt is [done], my friend.\n");
-  EXPECT_NE(result.err.find("[call] add({\"a\":2,\"b\":3})\n[add: 2 bytes]\n"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("[call] add({\"a\":2,\"b\":3})\n[result] 5\n"), std::string::npos) << result.err;
 }
 
 TEST_F(ToolsProgramTest, WithoutATerminalNoCallRuns) {
@@ -55,14 +55,14 @@ TEST_F(ToolsProgramTest, WithoutATerminalNoCallRuns) {
   EXPECT_NE(result.err.find("vllmcli: the call was refused, because there is no terminal to ask on\n"),
             std::string::npos)
       << result.err;
-  EXPECT_NE(result.err.find("[add: error: the call was not allowed]"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("[result] error: the call was not allowed\n"), std::string::npos) << result.err;
 }
 
 TEST_F(ToolsProgramTest, NeverRefusesWithoutAsking) {
   const ProgramResult result =
       Run({"run", "-m", AddModel(), "--tools", kTools, "--approve-tools", "never", "-t", "0", "2+3?"});
   EXPECT_EQ(result.status, 0) << result.err;
-  EXPECT_NE(result.err.find("[add: error: the user did not allow this call]"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("[result] error: the user did not allow this call"), std::string::npos) << result.err;
 }
 
 TEST_F(ToolsProgramTest, TheChainLimitEndsTheAnswerWithStatus1) {
@@ -143,15 +143,15 @@ TEST_F(ToolsProgramTest, AChatOnATerminalAsksAndRemembersAlways) {
   chat.Send("2+3?\r");
   ASSERT_TRUE(chat.WaitFor("[y/n/a] ")) << chat.output();
   chat.Send("n\r");
-  ASSERT_TRUE(chat.WaitFor("[add: error: the user did not allow this call]")) << chat.output();
+  ASSERT_TRUE(chat.WaitFor("[result] error: the user did not allow this call")) << chat.output();
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
   chat.Send("2+3?\r");
   ASSERT_TRUE(chat.WaitFor("[y/n/a] ")) << chat.output();
   chat.Send("a\r");
-  ASSERT_TRUE(chat.WaitFor("[add: 2 bytes]")) << chat.output();
+  ASSERT_TRUE(chat.WaitFor("[result] 5")) << chat.output();
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
   chat.Send("2+3?\r");
-  ASSERT_TRUE(chat.WaitFor("[add: 2 bytes]")) << chat.output();
+  ASSERT_TRUE(chat.WaitFor("[result] 5")) << chat.output();
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
   chat.Send("/exit\r");
   EXPECT_EQ(chat.WaitForExit(), 0);

@@ -187,6 +187,7 @@ class FakeSource : public ToolSource {
     result.text = prefix_ + ":" + definitions_[index].name + arguments;
     return result;
   }
+  std::string OriginOf(size_t index) const override { return prefix_ + " " + definitions_[index].name; }
   std::string prefix() const override { return prefix_; }
 
  private:
@@ -204,6 +205,8 @@ TEST(ToolBoxTest, EqualNamesOfServersGetPrefixes) {
   EXPECT_EQ(names, (std::vector<std::string>{"read", "one__read", "list_all", "two__read"}));
   EXPECT_EQ(box.Run("two__read", "{ \"a\":\n1}", {}).text, "two:read{\"a\":1}");
   EXPECT_EQ(box.Run("list_all", "", {}).text, "one:list.all{}");
+  EXPECT_EQ(box.OriginOf("two__read"), "two read");
+  EXPECT_EQ(box.OriginOf("none"), "");
 }
 
 TEST(ToolBoxTest, InvalidCallsAreResults) {

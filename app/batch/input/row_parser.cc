@@ -127,7 +127,12 @@ bool SetOption(const std::string& name, const Json& value, BatchRow& row) {
 }  // namespace
 
 RowParser::RowParser(InputFormat format, RowDefaults defaults, const PromptRenderer* renderer)
-    : format_(format), defaults_(std::move(defaults)), renderer_(renderer) {}
+    : format_(format), defaults_(std::move(defaults)), renderer_(renderer) {
+  if (format_ == InputFormat::kJsonLines || !PromptsAreChats()) return;
+  if (const std::string problem = ToolChoiceProblem(defaults_.tools); !problem.empty()) {
+    throw ConfigError("--tool-choice: " + problem, "--tools names the tools of these rows");
+  }
+}
 
 size_t RowParser::ColumnOf(const std::string& name, const char* flag) const {
   const auto at = std::find(columns_.begin(), columns_.end(), name);
@@ -196,6 +201,14 @@ bool RowParser::PromptsAreChats() const {
   return (format_ != InputFormat::kJsonLines || defaults_.preset) && renderer_ != nullptr;
 }
 
+ToolRequest RowParser::DefaultTools() const {
+  if (defaults_.tools.tools == nullptr) return {};
+  if (const std::string problem = ToolChoiceProblem(defaults_.tools); !problem.empty()) {
+    throw RowError("invalid_row", "tool_choice: " + problem);
+  }
+  return defaults_.tools;
+}
+
 std::string RowParser::WithPreset(std::string text, const std::vector<std::string>& fields) const {
   if (!defaults_.preset) return text;
   // The other formats have no columns.
@@ -233,7 +246,7 @@ BatchRow RowParser::Parse(std::string_view record, RowId& id) const {
   BatchRow row;
   row.params = defaults_.params;
   row.is_chat = PromptsAreChats();
-  if (row.is_chat) row.tools.tools = defaults_.tools;
+  if (row.is_chat) row.tools = DefaultTools();
   if (!is_table()) {
     if (format_ == InputFormat::kTextFiles && record.find('\0') != std::string_view::npos) {
       throw RowError("invalid_row", "file: is not a text file");
@@ -339,7 +352,7 @@ BatchRow RowParser::ParseJson(std::string_view record, RowId& id) const {
     const std::string text = WithPreset(TextField("prompt", *prompt));
     row.is_chat = PromptsAreChats();
     if (row.is_chat) {
-      row.tools.tools = defaults_.tools;
+      row.tools = DefaultTools();
       row.prompt = TextRowPrompt(text, defaults_.system);
     } else {
       row.prompt = TextPrompt{text, add_special_tokens};

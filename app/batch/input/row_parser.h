@@ -35,8 +35,8 @@ struct TableOptions {
 
 struct RowDefaults {
   SamplingParams params;
-  std::string system;                              // empty: none
-  std::shared_ptr<const ToolSet> tools = nullptr;  // of chats that name none, see ToolsOfVariables; null: none
+  std::string system;  // empty: none
+  ToolRequest tools;   // of chats that name none, see ToolsOfVariables, and of --tool-choice
   // If true, each prompt string, except in an OpenAI row, is the user message of a chat. If unset, text lines and table
   // rows are chats if the model has a chat template, and so are {"prompt"} rows with a preset.
   std::optional<bool> prompts_are_chats;
@@ -48,7 +48,8 @@ struct RowDefaults {
 
 class RowParser {
  public:
-  // Borrows `renderer`. If it is null, rows that need a chat template are errors.
+  // Borrows `renderer`. If it is null, rows that need a chat template are errors. Throws ConfigError if the rows must
+  // call tools that they cannot have.
   RowParser(InputFormat format, RowDefaults defaults, const PromptRenderer* renderer);
 
   // Sets the column names of a CSV or TSV input from its first record. Throws ConfigError if the record is invalid,
@@ -82,6 +83,8 @@ class RowParser {
   // Returns the text of a row as the preset, if there is one, makes a prompt from it.
   std::string WithPreset(std::string text, const std::vector<std::string>& fields = {}) const;
   bool PromptsAreChats() const;
+  // Returns the tools of a chat that names none. Throws RowError if they do not have the one that must be called.
+  ToolRequest DefaultTools() const;
 
   InputFormat format_;
   RowDefaults defaults_;

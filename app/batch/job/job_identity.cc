@@ -35,6 +35,8 @@ constexpr auto kFreeFlags = std::to_array<std::string_view>(
      "isa", "preset", "param",
      // what the program shows and stores
      "save", "ephemeral", "stats", "quiet", "progress", "color", "config", "chat", "live", "check",
+     // of the chat in front of the batch
+     "approve-tools", "chain-limit", "mcp",
      // how and how far the job runs
      "output", "overwrite", "resume", "resume-anyway", "retry-errors", "fsync", "ordered", "limit"});
 

@@ -33,9 +33,14 @@ struct ToolRequest {
 bool IsToolField(const std::string& name);
 
 // Reads tools, tool_choice ("none", "auto", "required" or {"type":"function","function":{"name"}}) and
-// parallel_tool_calls of `body`. `default_tools`, which may be null, are those of a body without tools. Throws
-// RequestError. REQUIRES: `body` is an object.
-ToolRequest ReadToolRequest(const nlohmann::ordered_json& body, std::shared_ptr<const ToolSet> default_tools = nullptr);
+// parallel_tool_calls of `body`. `defaults` has the tools of a body without tools, and the choice of a body without
+// tool_choice that has tools. Throws RequestError. REQUIRES: `body` is an object.
+ToolRequest ReadToolRequest(const nlohmann::ordered_json& body, const ToolRequest& defaults = {});
+
+// Sets the choice that --tool-choice names: auto, none, required, or else a call of the tool `value`.
+void SetToolChoice(const std::string& value, ToolRequest& request);
+// Returns why the choice is not possible with the tools of the request, or "".
+std::string ToolChoiceProblem(const ToolRequest& request);
 
 // Returns the tools of the template variables `variables_json` (PromptRenderer::variables), which are those of --tools.
 // Returns null if there are none, or if they are not definitions that ParseToolDefinitions accepts.

@@ -87,6 +87,12 @@ void PrintConversation(const ChatSession& session) {
   if (!path.empty() && path.back()->role == ChatRole::kUser && session.tree().ChildrenOf(path.back()->id).empty()) {
     PrintNote("[this question has no answer; /regen answers it]");
   }
+  if (const std::optional<size_t> num_calls = session.NumOpenCalls()) {
+    PrintNote(*num_calls == 0 ? "[the results of the tools have no answer; /continue answers them]"
+              : *num_calls == 1
+                  ? "[1 call of tools has no result; /continue runs it]"
+                  : "[" + std::to_string(*num_calls) + " calls of tools have no result; /continue runs them]");
+  }
 }
 
 SlashResult NewCommand(const std::string&, ChatSession& session) {

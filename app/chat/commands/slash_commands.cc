@@ -15,6 +15,7 @@
 #include "app/chat/commands/preset_commands.h"
 #include "app/chat/commands/settings_commands.h"
 #include "app/chat/commands/thinking_commands.h"
+#include "app/chat/commands/tool_commands.h"
 #include "app/chats/sqlite.h"
 #include "app/cli/parse_value.h"
 #include "app/cli/slash_command_table.h"
@@ -86,6 +87,7 @@ constexpr auto kHandlers = std::to_array<std::pair<std::string_view, Handler>>({
     {"/preset", PresetCommand},
     {"/set", SetCommand},
     {"/schema", SchemaCommand},
+    {"/tools", ToolsCommand},
     {"/think", ThinkCommand},
     {"/thinking", ThinkingCommand},
     {"/raw", RawCommand},
