@@ -485,14 +485,14 @@ int64_t ChatSession::RunRequest(StoredMessage message, const SamplingParams& giv
   finish(answer.finish_reason);
   PrintStoreNotice();
   if (answer.finish_reason == FinishReason::kAbort && !answer.token_ids.empty()) {
-    PrintStatus("[interrupted; " + ContinueHint() + "]");
+    PrintStatus("[interrupted" + ContinueHint() + "]");
   }
   if (answer.finish_reason == FinishReason::kLength) {
     const bool is_context_full =
         !params.max_tokens || num_prompt_tokens + static_cast<int64_t>(answer.token_ids.size()) >= max_model_len;
     PrintStatus(is_context_full
                     ? "[cut off: the context of " + std::to_string(max_model_len) + " tokens is full; /new starts over]"
-                    : "[cut off after " + std::to_string(*params.max_tokens) + " tokens; " + ContinueHint() + "]");
+                    : "[cut off after " + std::to_string(*params.max_tokens) + " tokens" + ContinueHint() + "]");
   }
   if (answer.finish_reason == FinishReason::kStop && !calls.error().empty())
     PrintNote("[a part of the answer looks like a tool call, but is none: " + calls.error() + "]");
@@ -513,7 +513,8 @@ std::unique_ptr<AnswerDisplay> ChatSession::MakeDisplay() const {
 }
 
 std::string ChatSession::ContinueHint() const {
-  return settings_.command == Command::kRun ? "/continue in vllmcli chat -c resumes it" : "/continue resumes it";
+  if (settings_.command != Command::kRun) return "; /continue resumes it";
+  return store_ == nullptr ? "" : "; /continue in vllmcli chat -c resumes it";
 }
 
 void ChatSession::SetTitle(const std::string& title) {

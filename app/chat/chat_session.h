@@ -273,6 +273,7 @@ class ChatSession {
   ShowThinking show_thinking() const;
   std::string NextRequestId() const { return "chat-" + std::to_string(num_requests_); }
   void PrintStoreNotice();
+  // Returns how the user can continue a cut answer, after "; ", or "" if it is not stored.
   std::string ContinueHint() const;
   // Updates what depends on the model, after it was replaced.
   void UseModel();

@@ -23,15 +23,13 @@
 namespace vllm::app {
 namespace {
 
-// Returns the first line of a result, and how long the result is if there is more.
+// Returns the beginning of a result on one line, and how long the result is if there is more.
 std::string ShownResult(const std::string& text) {
   constexpr size_t kMaxCharacters = 160;
-  std::string_view rest = text;
-  while (rest.ends_with('\n')) rest.remove_suffix(1);
-  if (rest.empty()) return "(empty)";
-  std::string line = FirstLine(rest, kMaxCharacters);
-  if (line != rest) line += " (" + GroupedText(static_cast<int64_t>(text.size())) + " bytes)";
-  return line;
+  const std::string line = OneLine(text);
+  if (line.empty()) return "(empty)";
+  const std::string shown = FirstLine(line, kMaxCharacters);
+  return shown == line ? shown : shown + " (" + GroupedText(static_cast<int64_t>(text.size())) + " bytes)";
 }
 
 // Says once that a tool still runs, after two seconds, because nothing else is shown meanwhile.
@@ -233,8 +231,7 @@ std::optional<int64_t> ChatSession::RunCalls(const std::vector<ToolCall>& calls,
   if (!is_stopped) return parent;
   if (!is_over_limit) {
     last_answer_.finish_reason = FinishReason::kAbort;
-    PrintStatus("[interrupted; the calls that were not run count as failed; /continue " +
-                std::string(settings_.command == Command::kRun ? "in vllmcli chat -c " : "") + "lets the model go on]");
+    PrintStatus("[interrupted; the calls that were not run count as failed" + ContinueHint() + "]");
   }
   return std::nullopt;
 }

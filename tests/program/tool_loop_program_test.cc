@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <thread>
 
 #include <nlohmann/json.hpp>
@@ -274,7 +276,7 @@ TEST_F(ToolLoopProgramTest, AnInterruptedCallIsAnswered) {
   chat.Send("y\r");
   ASSERT_TRUE(chat.WaitFor("[wait is still running; Ctrl-C stops it]")) << chat.output();
   chat.Send("\x03");
-  ASSERT_TRUE(chat.WaitFor("/continue lets the model go on]")) << chat.output();
+  ASSERT_TRUE(chat.WaitFor("count as failed; /continue resumes it]")) << chat.output();
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
   chat.Send("/continue\r");
   ASSERT_TRUE(chat.WaitFor("my friend.")) << chat.output();
@@ -282,6 +284,77 @@ TEST_F(ToolLoopProgramTest, AnInterruptedCallIsAnswered) {
   chat.Send("/exit\r");
   EXPECT_EQ(chat.WaitForExit(), 0);
   EXPECT_EQ(Messages("1")[2], Json::parse(R"(["tool","error: the user stopped the tool"])"));
+}
+
+// Trained models that have never seen a tool, on a terminal, with an executable and a table of tools.
+class TrainedModelToolsTest : public ToolLoopProgramTest {
+ protected:
+  void SetUp() override {
+    tools_ = temp_.path() + "/tools";
+    std::filesystem::create_directory(tools_);
+    std::filesystem::copy_file(kTools + "/add", tools_ + "/add");
+    std::ofstream(tools_ + "/weather.toml")
+        << "[[tool]]\nname = 'weather'\ndescription = 'Weather of a city'\ncommand = ['printf', 'sunny\\033[2J']\n"
+           "[tool.parameters]\ntype = 'object'\nproperties.city.enum = ['Oslo']\nrequired = ['city']\n";
+  }
+  [[nodiscard]] bool Start(const Flags& more = {}) {
+    Flags flags = {"chat", "-m", model_, "-t", "0", "-n", "60", "--tools", tools_, "--tool-choice", "weather"};
+    flags.insert(flags.end(), more.begin(), more.end());
+    chat_ = std::make_unique<PtyProgram>(flags, Environment());
+    return chat_->WaitFor(">>> ");
+  }
+  // Asks, expects the call, answers the question about it with `key`, expects the result, and waits for the prompt.
+  [[nodiscard]] bool Ask(const std::string& message, const std::string& call, const std::string& key,
+                         const std::string& result) {
+    chat_->Send(message + "\r");
+    if (!chat_->WaitFor("[call] " + call)) return false;
+    if (!key.empty()) {
+      if (!chat_->WaitFor("[y/n/a] ")) return false;
+      chat_->Send(key + "\r");
+    }
+    return chat_->WaitFor("[result] " + result) && chat_->WaitFor(">>> ");
+  }
+  [[nodiscard]] bool Set(const std::string& choice) {
+    chat_->Send("/set tool-choice " + choice + "\r");
+    return chat_->WaitFor(">>> ");
+  }
+  void Quit() {
+    chat_->Send("/exit\r");
+    EXPECT_EQ(chat_->WaitForExit(), 0);
+  }
+
+  std::string tools_;
+  std::unique_ptr<PtyProgram> chat_;
+};
+
+TEST_F(TrainedModelToolsTest, TheGuideMakesACallThatItMustMake) {
+  ASSERT_NE(model_ = GuideModel(), "");
+  // Otherwise it indents the JSON until its answer is cut.
+  ASSERT_TRUE(Start({"--frequency-penalty", "2"})) << chat_->output();
+  ASSERT_TRUE(
+      Ask("How is the weather?", "weather({\"city\":\"Oslo\"})", "n", "error: the user did not allow this call"))
+      << chat_->output();
+  ASSERT_TRUE(Ask("/regen", "weather({\"city\":\"Oslo\"})", "a", "sunny<1b>[2J")) << chat_->output();
+  ASSERT_TRUE(Ask("And now?", "weather({\"city\":\"Oslo\"})", "", "sunny<1b>[2J")) << chat_->output();
+  Quit();
+  EXPECT_EQ(chat_->output().find("\x1b[2J"), std::string::npos);
+}
+
+TEST_F(TrainedModelToolsTest, SmolLm2CallsProgramsAndAnMcpServer) {
+  model_ = RealModel("SmolLM2-135M-Instruct");
+  if (model_.empty()) GTEST_SKIP() << "reference data not found: SmolLM2-135M-Instruct";
+  ASSERT_TRUE(Start({"--mcp", MCP_TEST_SERVER})) << chat_->output();
+  ASSERT_TRUE(Ask("How is the weather in Oslo?", "weather({\"city\":\"Oslo\"})", "y", "sunny<1b>[2J"))
+      << chat_->output();
+  ASSERT_TRUE(Set("add")) << chat_->output();
+  ASSERT_TRUE(Ask("What is 17 + 25?", "add({\"a\":17,\"b\":25})", "y", "42")) << chat_->output();
+  ASSERT_TRUE(Set("upper")) << chat_->output();
+  ASSERT_TRUE(Ask("Write hello in upper case.", "upper({\"text\":", "y", "")) << chat_->output();
+  Quit();
+  ASSERT_TRUE(Start({"-c", "--approve-tools", "never"})) << chat_->output();
+  ASSERT_TRUE(Ask("And the weather?", "weather({\"city\":\"Oslo\"})", "", "error: the user did not allow this call"))
+      << chat_->output();
+  Quit();
 }
 
 TEST_F(ToolLoopProgramTest, TheChatInFrontOfABatchRunsTools) {
