@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Fuzzes one parser, starting from the committed corpus: scripts/fuzz.sh TARGET [SECONDS]. If the run finds no bug, a
-# minimal set of the inputs that reached new code is added to the corpus. Needs clang.
+# minimal set of the inputs that reached new code is added to the corpus. Needs clang. tests/fuzz/dictionaries has the
+# words of some formats. RUNS=N ends the run after N inputs, MAX_LEN=N limits the size of an input.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-target=${1:?TARGET is one of safetensors, gguf, config, tokenizer_json, encode_decode, jinja, safe_text, packed_file, trace, grammar_text, json_schema, tool_call, markdown, batch_row, job_file, hub}
+targets=$(cd tests/fuzz && printf '%s, ' *_fuzz.cc | sed 's/_fuzz\.cc//g; s/, $//')
+target=${1:?TARGET is one of $targets}
 seconds=${2:-3600}
 cmake --preset fuzz >/dev/null
 cmake --build --preset fuzz --target "${target}_fuzz"
@@ -11,8 +13,11 @@ corpus=tests/data/fuzz/$target
 work=build/fuzz/corpus/$target
 mkdir -p "$work" "$corpus"
 program=build/fuzz/tests/${target}_fuzz
-"$program" "$work" "$corpus" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=16384 \
-  -artifact_prefix="build/fuzz/$target-" -print_final_stats=1
+options=()
+dictionary=tests/fuzz/dictionaries/$target.dict
+[ ! -f "$dictionary" ] || options+=(-dict="$dictionary")
+"$program" "$work" "$corpus" "${options[@]}" -max_total_time="$seconds" -runs="${RUNS:--1}" -timeout=10 \
+  -rss_limit_mb=2048 -max_len="${MAX_LEN:-16384}" -artifact_prefix="build/fuzz/$target-" -print_final_stats=1
 rm -rf "$work.minimized"
 mkdir -p "$work.minimized"
 "$program" -merge=1 -use_counters=0 -artifact_prefix="build/fuzz/$target-" "$work.minimized" "$corpus" "$work"

@@ -13,6 +13,7 @@
 #include "engine/structured_output/json_schema/schema_compiler.h"
 #include "engine/structured_output/matcher/grammar_automaton.h"
 #include "tests/fuzz/fuzz_target.h"
+#include "tests/fuzz/grammar_walk.h"
 
 namespace vllm {
 namespace {
@@ -32,17 +33,12 @@ bool IsJson(const std::string& text) {
 void Walk(GrammarAutomaton& automaton, std::string_view choices) {
   GrammarAutomaton::Position position;
   for (size_t i = 0; i < std::min(choices.size(), kMaxSteps); ++i) {
-    std::vector<GrammarAutomaton::Position> next;
-    for (int byte = 0; byte < 256; ++byte) {
-      GrammarAutomaton::Position to = position;
-      const char c = static_cast<char>(byte);
-      if (automaton.Advance(to, std::string_view(&c, 1))) next.push_back(std::move(to));
-    }
+    const std::string bytes = NextBytes(automaton, position);
     const bool may_end = automaton.MayEnd(position);
-    Require(may_end || !next.empty(), "a position has a next byte or may end");
+    Require(may_end || !bytes.empty(), "a position has a next byte or may end");
     Require(!may_end || IsJson(position.text), "a complete text is JSON");
-    if (next.empty()) return;
-    position = next[static_cast<unsigned char>(choices[i]) % next.size()];
+    if (bytes.empty()) return;
+    AdvanceByChoice(automaton, position, bytes, choices[i]);
   }
 }
 
