@@ -66,8 +66,8 @@ void StreamAnswers(LoadedModel& model, const std::string& request_id, int64_t fi
       Answer& answer = answers.at(index);
       answer.token_ids.insert(answer.token_ids.end(), completion.token_ids.begin(), completion.token_ids.end());
       answer.finish_reason = completion.finish_reason;
-      answer.text +=
-          calls.at(index).Take(reasonings.at(index).Take(completion), answer.finish_reason != FinishReason::kNone);
+      const bool is_final = answer.finish_reason != FinishReason::kNone;
+      answer.text += calls.at(index).Take(reasonings.at(index).Take(completion), is_final, WasCut(completion));
     };
     for (const RequestOutput& output : outputs) {
       if (output.request_id != request_id) continue;  // of an aborted request whose answer could not be written

@@ -45,7 +45,8 @@ int64_t ChatSession::AnswerSeveralTimes(int64_t num_answers, const std::vector<S
   std::deque<ReasoningDisplay> reasonings;
   std::deque<AnswerCalls> calls;
   for (size_t i = 0; i < messages.size(); ++i) {
-    reasonings.emplace_back(model_.reasoning_format, params.skip_special_tokens, ShowThinking::kHidden, "");
+    reasonings.emplace_back(model_.reasoning_format, params.skip_special_tokens, ShowThinking::kHidden, "",
+                            IsHarmony(tool_format_));
     reasonings.back().Begin(ids, {}, "");
     calls.emplace_back(tools.may_call() ? tool_format_ : nullptr, tools.tools,
                        request_id + "-" + std::to_string(*question) + "#" + std::to_string(i));

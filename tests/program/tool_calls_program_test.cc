@@ -230,7 +230,8 @@ TEST_P(ToolChoiceProgramTest, ANamedToolIsCalledOnce) {
   for (const Json& output : Outputs(R"(,"tool_choice":{"type":"function","function":{"name":"turn"}})")) {
     EXPECT_EQ(output.at("text"), "");
     const std::vector<std::string> names = Names(output);
-    if (output.at("finish_reason") == "stop") EXPECT_EQ(names, std::vector<std::string>{"turn"});
+    const bool is_whole = output.at("finish_reason") == "stop";
+    EXPECT_TRUE(!is_whole || names == std::vector<std::string>{"turn"}) << output;
   }
 }
 
