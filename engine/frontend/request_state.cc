@@ -40,7 +40,6 @@ bool RequestState::SetConstraint(const EngineCoreRequest& request) {
   for (const int32_t id : request.prior_output_token_ids) {
     if (!constraint_->Feed(id)) return false;
   }
-  if (!is_constrained_) constraint_.reset();
   return true;
 }
 
@@ -53,11 +52,14 @@ void RequestState::CheckComplete(std::span<const int32_t> new_ids) {
   for (const int32_t id : new_ids) is_accepted = is_accepted && constraint_->Feed(id);
   if (!finished()) return;
   // A stop string cuts the text.
+  const bool is_cut = is_constrained_ && std::holds_alternative<std::string>(stop_reason_);
   try {
-    valid_ = is_accepted && !std::holds_alternative<std::string>(stop_reason_) && constraint_->IsComplete();
+    valid_ = is_accepted && !is_cut && constraint_->IsComplete();
   } catch (const std::runtime_error&) {
     valid_ = false;  // the text exceeds a limit of the grammar
   }
+  // Text around calls is free, so nothing says whether it is complete.
+  if (!is_constrained_ && *valid_) valid_.reset();
 }
 
 void RequestState::Update(const EngineCoreOutput& output) {

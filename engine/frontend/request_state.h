@@ -51,7 +51,7 @@ class RequestState {
   FinishReason reason_ = FinishReason::kNone;
   StopReason stop_reason_;
   RequestMetrics metrics_;
-  // The output has a constraint, but not that of tool calls, whose parser knows which are complete.
+  // The whole output has a constraint. That of tool calls leaves the text around them free.
   bool is_constrained_;
   std::optional<OutputConstraint> constraint_;  // none: not constrained, or not set yet
   std::optional<bool> valid_;

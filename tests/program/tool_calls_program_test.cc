@@ -129,13 +129,13 @@ TEST_F(ToolCallsProgramTest, OtherConstraintsComeBeforeThoseOfTools) {
 }
 
 TEST_F(ToolCallsProgramTest, NothingOfACutCallIsText) {
+  const std::string kArguments = R"({"city": "Oslo", "days": 3})";
   std::string arguments;
   for (int max_tokens = 4; max_tokens <= 40; ++max_tokens) {
     const std::string limit = R"(,"max_tokens":)" + std::to_string(max_tokens);
     const Json output = Record(Row(limit)).at("outputs").at(0);
     if (output.at("finish_reason") == "stop") break;
     EXPECT_EQ(output.at("finish_reason"), "length");
-    EXPECT_EQ(output.at("valid"), false);
     EXPECT_EQ(output.at("text"), "Let me see.") << output;
     const Json choice = Record(OpenAiRow(limit)).at("response").at("body").at("choices").at(0);
     EXPECT_EQ(choice.at("finish_reason"), "length");
@@ -144,7 +144,9 @@ TEST_F(ToolCallsProgramTest, NothingOfACutCallIsText) {
     const Json& function = output.at("tool_calls").at(0).at("function");
     EXPECT_EQ(function.at("name"), "get_weather");
     arguments = function.at("arguments").get<std::string>();
-    EXPECT_TRUE(std::string(R"({"city": "Oslo", "days": 3})").starts_with(arguments)) << arguments;
+    EXPECT_TRUE(kArguments.starts_with(arguments)) << arguments;
+    // Only the end-of-sequence token is missing, or more.
+    EXPECT_TRUE(output.contains("valid") ? output.at("valid") == false : arguments == kArguments) << output;
   }
   EXPECT_FALSE(arguments.empty()) << "some answer was cut inside the arguments";
 }
@@ -195,7 +197,7 @@ class ToolChoiceProgramTest : public testing::TestWithParam<std::string> {
 
   // Checks the calls of an output, and returns their names.
   static std::vector<std::string> Names(const Json& output) {
-    EXPECT_EQ(output.at("valid"), output.at("finish_reason") == "stop") << output;
+    EXPECT_FALSE(output.contains("valid") && output.at("finish_reason") == "stop") << output;
     std::vector<std::string> names;
     for (const Json& call : output.at("tool_calls")) {
       const Json& function = call.at("function");
@@ -222,7 +224,7 @@ TEST_P(ToolChoiceProgramTest, ARequiredCallIsWritten) {
   for (const Json& output : Outputs(R"(,"tool_choice":"required")")) {
     EXPECT_EQ(output.at("text"), "");
     const std::vector<std::string> names = Names(output);
-    EXPECT_TRUE(!names.empty() || output.at("finish_reason") == "length") << output;
+    EXPECT_TRUE(!names.empty() || output.at("valid") == false) << output;
   }
 }
 
@@ -230,8 +232,7 @@ TEST_P(ToolChoiceProgramTest, ANamedToolIsCalledOnce) {
   for (const Json& output : Outputs(R"(,"tool_choice":{"type":"function","function":{"name":"turn"}})")) {
     EXPECT_EQ(output.at("text"), "");
     const std::vector<std::string> names = Names(output);
-    const bool is_whole = output.at("finish_reason") == "stop";
-    EXPECT_TRUE(!is_whole || names == std::vector<std::string>{"turn"}) << output;
+    EXPECT_TRUE(output.at("finish_reason") == "length" || names == std::vector<std::string>{"turn"}) << output;
   }
 }
 
