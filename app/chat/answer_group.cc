@@ -11,14 +11,20 @@ namespace {
 // Prints the answers in order. The text of an answer waits until the answers before it have ended.
 class AnswerPrinter {
  public:
-  AnswerPrinter(const std::vector<Answer>& answers, int64_t first_number, AnswerDisplay& display)
-      : answers_(answers), first_number_(first_number), display_(display) {}
+  AnswerPrinter(const std::vector<Answer>& answers, const std::deque<AnswerCalls>& calls, int64_t first_number,
+                AnswerDisplay& display)
+      : answers_(answers), calls_(calls), first_number_(first_number), display_(display) {}
 
   void Update() {
     while (current_ < answers_.size()) {
       const Answer& answer = answers_[current_];
       const bool has_ended = answer.finish_reason != FinishReason::kNone;
-      if (!has_ended && answer.token_ids.empty()) return;
+      if (!has_ended && answer.text.empty()) return;
+      // The calls of an answer without text are shown when they run.
+      if (answer.text.empty() && !calls_[current_].calls().empty()) {
+        ++current_;
+        continue;
+      }
       if (!has_heading_) PrintNote("[answer " + std::to_string(first_number_ + static_cast<int64_t>(current_)) + "]");
       has_heading_ = true;
       display_.Feed(std::string_view(answer.text).substr(num_bytes_), has_ended);
@@ -38,6 +44,7 @@ class AnswerPrinter {
 
  private:
   const std::vector<Answer>& answers_;
+  const std::deque<AnswerCalls>& calls_;
   int64_t first_number_;
   AnswerDisplay& display_;
   size_t current_ = 0;    // the answer that is shown
@@ -51,7 +58,7 @@ void StreamAnswers(LoadedModel& model, const std::string& request_id, int64_t fi
                    const std::function<void()>& on_progress, std::deque<ReasoningDisplay>& reasonings,
                    std::deque<AnswerCalls>& calls, AnswerDisplay& display, std::vector<Answer>& answers) {
   LLMEngine& engine = *model.engine;
-  AnswerPrinter printer(answers, first_number, display);
+  AnswerPrinter printer(answers, calls, first_number, display);
   PromptStatus status(engine);
   AnswerSignals signals(engine, request_id, display, [&] { status.Clear(); });
   RunCallbacks callbacks;
