@@ -259,7 +259,7 @@ TEST_F(KilledChatTest, ContinueRunsOnlyCallsWithoutAResult) {
   EXPECT_NE(err_.find("[1 call of tools has no result; /continue runs it]"), std::string::npos) << err_;
 }
 
-TEST_F(KilledChatTest, AnotherQuestionLeavesThemOut) {
+TEST_F(KilledChatTest, TheNextQuestionLeavesThemOut) {
   const Json messages = Continue("never mind\n");
   ASSERT_GE(messages.size(), 5u);
   EXPECT_EQ(messages[3], Json::parse(R"(["tool","error: the call was not run: the user asked something else"])"));
