@@ -181,6 +181,13 @@ TEST(StructuralTagTest, MistakesAreReportedWithTheirPlace) {
             "structural tag: format: exclude_token is supported only in plus and star");
   EXPECT_EQ(ErrorOf(Wrapped(R"({"type": "token", "token": "<other>"})")),
             "structural tag: format.token: the model has no token <other>");
+  // The tags are used twice, so they have exponentially many paths to the innermost ones.
+  std::string twice = R"({"type": "const_string", "value": "x"})";
+  for (int i = 0; i < 100; ++i) {
+    twice = R"({"type": "tags_with_separator", "separator": ",", "tags": [{"begin": "", "content": )" + twice +
+            R"(, "end": ""}]})";
+  }
+  EXPECT_EQ(ErrorOf(Wrapped(twice)), "");
   std::string deep = R"({"type": "any_text"})";
   for (int i = 0; i < 300; ++i) deep = R"({"type": "star", "content": )" + deep + "}";
   EXPECT_EQ(ErrorOf(Wrapped(deep)), "structural tag: nested too deeply (limit 250)");

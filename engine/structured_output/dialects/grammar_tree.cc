@@ -25,7 +25,12 @@ struct Part {
 class Lowering {
  public:
   Lowering(GrammarBuilder& builder, const GrammarTree& tree)
-      : builder_(builder), tree_(tree), states_(tree.rules().size(), State::kNew), parts_(tree.rules().size()) {}
+      : builder_(builder),
+        tree_(tree),
+        states_(tree.rules().size(), State::kNew),
+        parts_(tree.rules().size()),
+        node_parts_(tree.num_nodes()),
+        last_visits_(tree.num_nodes(), 0) {}
 
   SymbolId Lower(NodeId root) {
     Visit(root);
@@ -40,13 +45,18 @@ class Lowering {
     size_t next = 0;
   };
 
-  // Returns the rules that occur below `root`.
-  std::vector<uint32_t> References(NodeId root) const {
+  // Returns the rules that occur below `root`. Visits a node once: nested nodes that are shared have exponentially many
+  // paths to them.
+  std::vector<uint32_t> References(NodeId root) {
     std::vector<uint32_t> references;
     std::vector<NodeId> pending = {root};
+    ++num_visits_;
     while (!pending.empty()) {
-      const GrammarTree::Node& node = tree_.node(pending.back());
+      const NodeId id = pending.back();
       pending.pop_back();
+      if (last_visits_[id] == num_visits_) continue;
+      last_visits_[id] = num_visits_;
+      const GrammarTree::Node& node = tree_.node(id);
       if (node.kind == Kind::kRule) references.push_back(node.value);
       pending.insert(pending.end(), node.children.begin(), node.children.end());
     }
@@ -99,8 +109,13 @@ class Lowering {
     }
   }
 
+  // REQUIRES: the rules that occur below the node have parts.
   Part Of(NodeId id) {
-    const GrammarTree::Node& node = tree_.node(id);
+    if (!node_parts_[id]) node_parts_[id] = Compute(tree_.node(id));
+    return *node_parts_[id];
+  }
+
+  Part Compute(const GrammarTree::Node& node) {
     switch (node.kind) {
       case Kind::kRegex:
         return {.regex = node.value};
@@ -189,6 +204,9 @@ class Lowering {
   const GrammarTree& tree_;
   std::vector<State> states_;               // by rule
   std::vector<std::optional<Part>> parts_;  // by rule; set when it is done or known to be recursive
+  std::vector<std::optional<Part>> node_parts_;
+  std::vector<uint32_t> last_visits_;  // by node: the last call of References that visited it
+  uint32_t num_visits_ = 0;
   size_t num_total_parts_ = 0;
 };
 

@@ -1,5 +1,6 @@
 // GrammarTree: the rules of a grammar as people write them, with groups and repetitions in them. The front ends of the
-// dialects make one, and AddGrammarTree lowers it to terminals and rules. A plain value.
+// dialects make one, and AddGrammarTree lowers it to terminals and rules. A node may be a child of several others. A
+// plain value.
 #pragma once
 
 #include <cstddef>
@@ -41,6 +42,7 @@ class GrammarTree {
   uint32_t AddRule();
   void SetRule(uint32_t rule, NodeId body) { rules_[rule] = body; }
 
+  size_t num_nodes() const { return nodes_.size(); }
   const Node& node(NodeId id) const { return nodes_[id]; }
   const std::vector<NodeId>& rules() const { return rules_; }  // the bodies
 
