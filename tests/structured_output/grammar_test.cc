@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "tests/structured_output/slow_matcher.h"
 
 namespace vllm {
@@ -52,6 +55,40 @@ TEST(GrammarTest, SymbolsOfTheEmptyTextAreSkipped) {
   SlowMatcher matcher(builder.Finish(start));
   for (const char* text : {"x", " x", "x  ", "   x   "}) EXPECT_TRUE(matcher.Accepts(text)) << text;
   for (const char* text : {"", " ", "xx", "x x"}) EXPECT_FALSE(matcher.Accepts(text)) << text;
+}
+
+// Each rule uses the one before it, so a search that goes through the rules backward finds one rule per round.
+TEST(GrammarTest, ALongChainOfRulesIsSearchedOnce) {
+  GrammarBuilder builder;
+  SymbolId rule = builder.AddRule();
+  builder.AddAlternative(rule, {});
+  for (int i = 0; i < 200'000; ++i) {
+    const SymbolId user = builder.AddRule();
+    builder.AddAlternative(user, {rule, rule});
+    rule = user;
+  }
+  const Grammar grammar = builder.Finish(rule);
+  EXPECT_TRUE(grammar.symbol(rule).productive);
+  EXPECT_TRUE(grammar.symbol(rule).nullable);
+}
+
+TEST(GrammarTest, TooManyStepsToFindTheRulesWithATextAreAnError) {
+  GrammarBuilder builder;
+  std::vector<SymbolId> chain = {builder.AddRule()};
+  builder.AddAlternative(chain[0], {});
+  for (int i = 0; i < 10'000; ++i) {
+    chain.push_back(builder.AddRule());
+    builder.AddAlternative(chain.back(), {chain[chain.size() - 2]});
+  }
+  const SymbolId start = builder.AddRule();
+  builder.AddAlternative(start, chain);  // every symbol of it is found in another round
+  try {
+    builder.Finish(start);
+    ADD_FAILURE() << "no error";
+  } catch (const GrammarLimitError& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "the grammar needs too many steps to find out which rules have a text (limit 50000000)");
+  }
 }
 
 }  // namespace

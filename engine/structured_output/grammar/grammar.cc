@@ -1,7 +1,11 @@
 #include "engine/structured_output/grammar/grammar.h"
 
+#include <algorithm>
+#include <numeric>
+#include <span>
 #include <string>
 #include <unordered_set>
+#include <vector>
 
 #include "engine/structured_output/grammar/static_rules.h"
 
@@ -10,6 +14,8 @@ namespace {
 
 // The most states of one rule that are looked at to find out whether it has the empty text.
 constexpr size_t kMaxNullableStates = 100'000;
+// The most symbols of rules that are looked at to find the rules that have a text, or the empty one.
+constexpr size_t kMaxRuleSteps = 50'000'000;
 
 // Returns whether a final state can be reached by symbols that have the empty text.
 bool HasEmptyText(RuleAutomaton& rule, const Grammar& grammar) {
@@ -29,6 +35,83 @@ bool HasEmptyText(RuleAutomaton& rule, const Grammar& grammar) {
     }
   }
   return false;
+}
+
+// The rules that use each symbol.
+class RuleUsers {
+ public:
+  explicit RuleUsers(const std::vector<Grammar::Symbol>& symbols)
+      : begins_(symbols.size() + 1, 0), sizes_(symbols.size(), 0) {
+    std::vector<SymbolId> used;
+    const auto for_each = [&](const auto& visit) {
+      for (SymbolId rule = 0; rule < symbols.size(); ++rule) {
+        if (symbols[rule].rule == nullptr) continue;
+        used.clear();
+        symbols[rule].rule->AppendSymbols(used);
+        sizes_[rule] = used.size();
+        for (const SymbolId symbol : used) visit(symbol, rule);
+      }
+    };
+    for_each([&](SymbolId symbol, SymbolId) { ++begins_[symbol + 1]; });
+    std::partial_sum(begins_.begin(), begins_.end(), begins_.begin());
+    users_.resize(begins_.back());
+    std::vector<size_t> ends(begins_.begin(), begins_.end() - 1);
+    for_each([&](SymbolId symbol, SymbolId rule) { users_[ends[symbol]++] = rule; });
+  }
+
+  std::span<const SymbolId> Of(SymbolId symbol) const {
+    return std::span(users_).subspan(begins_[symbol], begins_[symbol + 1] - begins_[symbol]);
+  }
+  // Returns the number of symbols that the rule uses.
+  size_t SizeOf(SymbolId rule) const { return sizes_[rule]; }
+
+ private:
+  std::vector<size_t> begins_;  // of the users of each symbol
+  std::vector<SymbolId> users_;
+  std::vector<size_t> sizes_;
+};
+
+// Finds out which rules have a property that depends on the symbols that they use: calls `holds` for each rule, and
+// again when one of its symbols got the property, until it returns true or nothing changes. Goes backward in rounds,
+// because rules usually follow the rules that use them.
+template <typename Holds>
+void FindRules(const std::vector<Grammar::Symbol>& symbols, const RuleUsers& users, const Holds& holds) {
+  std::vector<bool> has_property(symbols.size());
+  std::vector<bool> is_waiting(symbols.size(), true);
+  std::vector<SymbolId> round;  // a heap
+  std::vector<SymbolId> next_round;
+  for (size_t i = symbols.size(); i-- > 0;) {
+    if (symbols[i].rule != nullptr) round.push_back(static_cast<SymbolId>(i));
+  }
+  size_t num_steps = 0;
+  while (!round.empty()) {
+    std::ranges::pop_heap(round);
+    const SymbolId rule = round.back();
+    round.pop_back();
+    is_waiting[rule] = false;
+    num_steps += 1 + users.SizeOf(rule);
+    if (num_steps > kMaxRuleSteps) {
+      throw GrammarLimitError("the grammar needs too many steps to find out which rules have a text (limit " +
+                              std::to_string(kMaxRuleSteps) + ")");
+    }
+    if (holds(rule)) {
+      has_property[rule] = true;
+      for (const SymbolId user : users.Of(rule)) {
+        if (has_property[user] || is_waiting[user]) continue;
+        is_waiting[user] = true;
+        if (user < rule) {
+          round.push_back(user);
+          std::ranges::push_heap(round);
+        } else {
+          next_round.push_back(user);
+        }
+      }
+    }
+    if (round.empty()) {
+      std::swap(round, next_round);
+      std::ranges::make_heap(round);
+    }
+  }
 }
 
 }  // namespace
@@ -103,27 +186,14 @@ Grammar GrammarBuilder::Finish(SymbolId start) {
     productive[i] = !symbol.tokens.empty() || !regexes().IsNothing(symbol.regex);
     symbol.nullable = symbol.tokens.empty() && regexes().MatchesEmpty(symbol.regex);
   }
-  // Repeat until a round changes nothing. Rules usually follow the rules that use them, so a round goes backward.
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (size_t i = symbols.size(); i-- > 0;) {
-      if (symbols[i].rule == nullptr || productive[i] || !symbols[i].rule->Restrict(productive)) continue;
-      productive[i] = true;
-      changed = true;
-    }
-  }
+  const RuleUsers users(symbols);
+  FindRules(symbols, users, [&](SymbolId rule) { return productive[rule] = symbols[rule].rule->Restrict(productive); });
   for (size_t i = 0; i < symbols.size(); ++i) {
     symbols[i].productive = productive[i];
     if (symbols[i].rule != nullptr) symbols[i].rule->Restrict(productive);
   }
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (size_t i = symbols.size(); i-- > 0;) {
-      if (symbols[i].rule == nullptr || symbols[i].nullable || !HasEmptyText(*symbols[i].rule, grammar_)) continue;
-      symbols[i].nullable = true;
-      changed = true;
-    }
-  }
+  FindRules(symbols, users,
+            [&](SymbolId rule) { return symbols[rule].nullable = HasEmptyText(*symbols[rule].rule, grammar_); });
   regexes().FinishBuilding();
   grammar_.start_ = start;
   alternatives_.clear();

@@ -26,6 +26,10 @@ class RuleAutomaton {
   // final state can be reached. Returns whether a final state can be reached from state 0.
   virtual bool Restrict(const std::vector<bool>& productive) = 0;
 
+  // Appends the symbols on which the result of Restrict and the edges depend, at least those that are rules. May append
+  // a symbol several times.
+  virtual void AppendSymbols(std::vector<SymbolId>& symbols) const = 0;
+
   // Appends the edges of a state that AppendEdges has returned, or of state 0, the first one. Throws GrammarLimitError.
   virtual void AppendEdges(uint32_t state, std::vector<SymbolEdge>& edges) = 0;
   // Returns whether the rule may end in the state.

@@ -21,6 +21,12 @@ bool AlternativesRule::Restrict(const std::vector<bool>& productive) {
   return has_empty_ || !starts_.empty();
 }
 
+void AlternativesRule::AppendSymbols(std::vector<SymbolId>& symbols) const {
+  for (const std::vector<SymbolId>& alternative : alternatives_) {
+    symbols.insert(symbols.end(), alternative.begin(), alternative.end());
+  }
+}
+
 void AlternativesRule::AppendEdges(uint32_t state, std::vector<SymbolEdge>& edges) {
   if (state != 0) {
     if (symbols_[state] != kEnd) edges.push_back({symbols_[state], state + 1});
@@ -33,6 +39,11 @@ bool RepeatRule::Restrict(const std::vector<bool>& productive) {
   has_items_ = productive[item_];
   has_separators_ = separator_ == kNone || productive[separator_];
   return min_ == 0 || (has_items_ && (min_ == 1 || has_separators_));
+}
+
+void RepeatRule::AppendSymbols(std::vector<SymbolId>& symbols) const {
+  symbols.push_back(item_);
+  if (separator_ != kNone) symbols.push_back(separator_);
 }
 
 void RepeatRule::AppendEdges(uint32_t state, std::vector<SymbolEdge>& edges) {

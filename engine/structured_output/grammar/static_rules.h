@@ -17,6 +17,7 @@ class AlternativesRule : public RuleAutomaton {
   explicit AlternativesRule(std::vector<std::vector<SymbolId>> alternatives) : alternatives_(std::move(alternatives)) {}
 
   bool Restrict(const std::vector<bool>& productive) override;
+  void AppendSymbols(std::vector<SymbolId>& symbols) const override;
   void AppendEdges(uint32_t state, std::vector<SymbolEdge>& edges) override;
   bool IsFinal(uint32_t state) override { return state == 0 ? has_empty_ : symbols_[state] == kEnd; }
   // Each alternative is stored twice.
@@ -40,6 +41,7 @@ class RepeatRule : public RuleAutomaton {
       : item_(item), separator_(separator), min_(min), max_(max) {}
 
   bool Restrict(const std::vector<bool>& productive) override;
+  void AppendSymbols(std::vector<SymbolId>& symbols) const override;
   void AppendEdges(uint32_t state, std::vector<SymbolEdge>& edges) override;
   bool IsFinal(uint32_t state) override;
   size_t memory_bytes() const override { return sizeof(*this); }

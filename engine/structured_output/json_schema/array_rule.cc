@@ -8,7 +8,11 @@ namespace vllm {
 ArrayRule::ArrayRule(Parts parts) : parts_(std::move(parts)) {}
 
 bool ArrayRule::Restrict(const std::vector<bool>& productive) {
-  productive_ = productive;
+  productive_.clear();
+  AppendSymbols(productive_);
+  std::erase_if(productive_, [&](SymbolId symbol) { return !productive[symbol]; });
+  std::sort(productive_.begin(), productive_.end());
+  productive_.erase(std::unique(productive_.begin(), productive_.end()), productive_.end());
   states_.assign(2, {});
   ids_.clear();
   max_length_ = 0;
@@ -22,6 +26,17 @@ bool ArrayRule::Restrict(const std::vector<bool>& productive) {
   Position start;
   start.seen.assign((parts_.unique_values.size() + 7) / 8, '\0');
   return CanEnd(start);
+}
+
+void ArrayRule::AppendSymbols(std::vector<SymbolId>& symbols) const {
+  const auto append = [&](const Element& element) {
+    for (const SymbolId symbol : {element.any, element.inside, element.outside}) {
+      if (symbol != kNoSymbol) symbols.push_back(symbol);
+    }
+  };
+  for (const Element& element : parts_.prefix) append(element);
+  append(parts_.items);
+  symbols.insert(symbols.end(), parts_.unique_values.begin(), parts_.unique_values.end());
 }
 
 bool ArrayRule::MayClose(const Position& position) const {
@@ -109,7 +124,7 @@ size_t ArrayRule::memory_bytes() const {
   if (!states_.empty()) state_bytes = sizeof(Position) + 3 * states_.back().seen.size() + 128;
   return sizeof(*this) + parts_.prefix.size() * sizeof(Element) + parts_.unique_values.size() * sizeof(SymbolId) +
          parts_.unique_by_index.size() * (sizeof(std::vector<bool>) + parts_.unique_values.size() / 8) +
-         productive_.size() / 8 + states_.size() * state_bytes;
+         productive_.size() * sizeof(SymbolId) + states_.size() * state_bytes;
 }
 
 }  // namespace vllm

@@ -2,6 +2,7 @@
 // Grammar; one thread at a time.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -40,6 +41,7 @@ class ArrayRule : public RuleAutomaton {
   explicit ArrayRule(Parts parts);
 
   bool Restrict(const std::vector<bool>& productive) override;
+  void AppendSymbols(std::vector<SymbolId>& symbols) const override;
   void AppendEdges(uint32_t state, std::vector<SymbolEdge>& edges) override;
   bool IsFinal(uint32_t state) override { return state == kEnd; }
   size_t memory_bytes() const override;
@@ -57,14 +59,16 @@ class ArrayRule : public RuleAutomaton {
   const Element& ElementAt(uint64_t index) const {
     return index < parts_.prefix.size() ? parts_.prefix[index] : parts_.items;
   }
-  bool IsProductive(SymbolId symbol) const { return symbol != kNoSymbol && productive_[symbol]; }
+  bool IsProductive(SymbolId symbol) const {
+    return symbol != kNoSymbol && std::ranges::binary_search(productive_, symbol);
+  }
   bool CanEnd(const Position& position) const;
   bool MayClose(const Position& position) const;
   void AppendElements(const Position& position, std::vector<SymbolEdge>& edges);
 
   Parts parts_;
-  std::vector<bool> productive_;  // by symbol
-  uint64_t max_length_ = 0;       // how many elements can follow each other
+  std::vector<SymbolId> productive_;  // those of the elements, sorted
+  uint64_t max_length_ = 0;           // how many elements can follow each other
   std::vector<Position> states_;
   std::unordered_map<std::string, uint32_t> ids_;
 };

@@ -28,6 +28,11 @@ bool ObjectRule::Restrict(const std::vector<bool>& productive) {
   return CanEnd(start);
 }
 
+void ObjectRule::AppendSymbols(std::vector<SymbolId>& symbols) const {
+  for (const Member& member : parts_.members) symbols.push_back(member.value);
+  for (const Member& member : parts_.others) symbols.push_back(member.value);
+}
+
 bool ObjectRule::IsSeen(const Position& position, size_t index) const {
   return (static_cast<uint8_t>(position.seen[index / 8]) >> (index % 8) & 1) != 0;
 }

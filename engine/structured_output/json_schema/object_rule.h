@@ -40,6 +40,7 @@ class ObjectRule : public RuleAutomaton {
   explicit ObjectRule(Parts parts);
 
   bool Restrict(const std::vector<bool>& productive) override;
+  void AppendSymbols(std::vector<SymbolId>& symbols) const override;
   void AppendEdges(uint32_t state, std::vector<SymbolEdge>& edges) override;
   bool IsFinal(uint32_t state) override { return state == kEnd; }
   size_t memory_bytes() const override;
