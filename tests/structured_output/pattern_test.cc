@@ -175,6 +175,7 @@ TEST(PatternTest, WhatIsNotSupportedIsNamed) {
   EXPECT_EQ(ErrorOf("\\p{Klingon}"), "unknown Unicode property at character 12");
   EXPECT_EQ(ErrorOf(std::string("a\0", 2)), "contains a NUL byte");
   EXPECT_EQ(ErrorOf("a{9999999}"), "a repetition is too large (limit 1048576) at character 11");
+  EXPECT_EQ(ErrorOf("a{1,99999999999}"), "a repetition is too large (limit 1048576) at character 17");
   EXPECT_EQ(ErrorOf("(^a){3}"), "^ and $ are not supported inside a counted repetition");
 }
 

@@ -226,7 +226,8 @@ class Parser {
       uint64_t value = 0;
       const size_t first = at_;
       for (; !AtEnd() && pattern_[at_] >= '0' && pattern_[at_] <= '9'; ++at_) {
-        value = std::min<uint64_t>(UINT32_MAX, value * 10 + static_cast<uint64_t>(pattern_[at_] - '0'));
+        const uint64_t longer = value * 10 + static_cast<uint64_t>(pattern_[at_] - '0');
+        value = std::min<uint64_t>(RegexStore::kUnbounded - 1, longer);  // too large, but not without a bound
       }
       if (at_ == first) return std::nullopt;
       return static_cast<uint32_t>(value);
