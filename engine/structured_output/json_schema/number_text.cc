@@ -307,7 +307,9 @@ std::optional<RegexId> MultiplesOf(RegexStore& store, const Decimal& divisor) {
   }
   const auto num_decimals = static_cast<uint32_t>(divisor.fraction.size());
   const RegexId multiples = store.Automaton(std::make_shared<const MultipleAutomaton>(value, num_decimals));
-  return store.And({multiples, AnyNumber(store)});
+  // The multiples of an integer are integers. With AnyNumber, AllSpellings would look for one with a fraction among as
+  // many states as the divisor is large.
+  return store.And({multiples, num_decimals == 0 ? AnyInteger(store) : AnyNumber(store)});
 }
 
 RegexId AllSpellings(RegexStore& store, RegexId numbers, bool integers_have_no_fraction) {
