@@ -356,6 +356,9 @@ TEST(JsonSchemaCompilerTest, RejectedSchemasAreNamedByJsonPointer) {
             "JSON schema: #: allows no value");
   EXPECT_TRUE(ErrorOf("{\"type\":").starts_with("JSON schema: not JSON: parse error at line 1, column 9"));
   EXPECT_EQ(ErrorOf(std::string(200, '[')), "JSON schema: #: nested too deeply (limit 128 levels)");
+  std::string members = R"({"type":"string","x":{"0":0)";
+  for (size_t i = 1; i <= SchemaDocument::kMaxMembers; ++i) members += ",\"" + std::to_string(i) + "\":0";
+  EXPECT_EQ(ErrorOf(members + "}}"), "JSON schema: #: objects with too many members (limit 20000 in one object)");
   EXPECT_EQ(ErrorOf(std::string(SchemaDocument::kMaxBytes + 1, ' ')),
             "JSON schema: #: too long (4194305 bytes, limit 4194304)");
 }

@@ -115,12 +115,23 @@ SchemaDocument::SchemaDocument(std::string_view text) {
   if (text.size() > kMaxBytes) {
     FailSchema("", "too long (" + std::to_string(text.size()) + " bytes, limit " + std::to_string(kMaxBytes) + ")");
   }
-  const auto check_depth = [](int depth, SchemaJson::parse_event_t, SchemaJson&) {
+  // SchemaJson compares a key with all others of its object, which takes minutes for the most keys that fit in
+  // kMaxBytes.
+  constexpr size_t kMaxKeyComparisons = kMaxMembers * (kMaxMembers - 1) / 2;
+  size_t num_comparisons = 0;
+  std::array<size_t, kMaxDepth + 2> num_members{};  // of the open object at each depth
+  const auto check_limits = [&](int depth, SchemaJson::parse_event_t event, SchemaJson&) {
     if (depth > kMaxDepth) FailSchema("", "nested too deeply (limit " + std::to_string(kMaxDepth) + " levels)");
+    const auto level = static_cast<size_t>(depth);
+    if (event == SchemaJson::parse_event_t::object_start) num_members[level + 1] = 0;
+    if (event == SchemaJson::parse_event_t::key) num_comparisons += num_members[level]++;
+    if (num_comparisons > kMaxKeyComparisons) {
+      FailSchema("", "objects with too many members (limit " + std::to_string(kMaxMembers) + " in one object)");
+    }
     return true;
   };
   try {
-    root_ = SchemaJson::parse(text, check_depth);
+    root_ = SchemaJson::parse(text, check_limits);
   } catch (const SchemaJson::exception& e) {
     // Messages have the form "[json.exception.parse_error.101] parse error at line 1, column 2: ...".
     const std::string_view what = e.what();

@@ -25,6 +25,7 @@ class SchemaDocument {
   static constexpr size_t kMaxBytes = size_t{4} << 20;
   static constexpr int kMaxDepth = 128;
   static constexpr size_t kMaxSubschemas = 200'000;
+  static constexpr size_t kMaxMembers = 20'000;  // of one object; fewer if there are several large objects
 
   struct Place {
     const SchemaJson* schema = nullptr;
