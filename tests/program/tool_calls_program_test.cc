@@ -34,18 +34,22 @@ class ToolCallsProgramTest : public testing::Test {
   }
   void TearDown() override { fs::remove_all(directory_); }
 
-  // Runs one row, and returns its record.
-  Json Record(const std::string& row, const std::string& parser = "hermes") {
-    std::ofstream(directory_ / "in.jsonl") << row << "\n";
+  // Runs rows, and returns their records.
+  std::vector<Json> Records(const std::string& rows, const std::string& parser = "hermes") {
+    std::ofstream(directory_ / "in.jsonl") << rows << "\n";
     const ProgramResult result = RunProgram(
         {"batch", directory_ / "in.jsonl", "-m", model_, "-t", "0", "--tool-call-parser", parser, "--quiet"});
-    return Json::parse(result.out, nullptr, false);
+    std::vector<Json> records;
+    std::istringstream lines(result.out);
+    for (std::string line; std::getline(lines, line);) records.push_back(Json::parse(line, nullptr, false));
+    return records;
   }
+  Json Record(const std::string& row, const std::string& parser = "hermes") { return Records(row, parser).at(0); }
   static std::string Row(const std::string& fields) {
     return R"({"messages":[{"role":"user","content":"hi"}],"tools":)" + std::string(kTools) + fields + "}";
   }
-  static std::string OpenAiRow(const std::string& fields) {
-    return R"({"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":)" + Row(fields) + "}";
+  static std::string OpenAiRow(const std::string& fields, const std::string& id = "a") {
+    return R"({"custom_id":")" + id + R"(","method":"POST","url":"/v1/chat/completions","body":)" + Row(fields) + "}";
   }
 
   fs::path directory_;
@@ -129,24 +133,33 @@ TEST_F(ToolCallsProgramTest, OtherConstraintsComeBeforeThoseOfTools) {
 }
 
 TEST_F(ToolCallsProgramTest, NothingOfACutCallIsText) {
-  const std::string kArguments = R"({"city": "Oslo", "days": 3})";
-  std::string arguments;
+  const std::string whole = R"({"city": "Oslo", "days": 3})";
+  std::string rows, open_ai_rows;
   for (int max_tokens = 4; max_tokens <= 40; ++max_tokens) {
     const std::string limit = R"(,"max_tokens":)" + std::to_string(max_tokens);
-    const Json output = Record(Row(limit)).at("outputs").at(0);
+    rows += Row(limit) + "\n";
+    open_ai_rows += OpenAiRow(limit, "a" + std::to_string(max_tokens)) + "\n";
+  }
+  std::string arguments;
+  const std::vector<Json> records = Records(rows);
+  const std::vector<Json> open_ai_records = Records(open_ai_rows);
+  ASSERT_EQ(records.size(), 37u);
+  ASSERT_EQ(open_ai_records.size(), 37u);
+  for (size_t i = 0; i < records.size(); ++i) {
+    const Json& output = records[i].at("outputs").at(0);
     if (output.at("finish_reason") == "stop") break;
     EXPECT_EQ(output.at("finish_reason"), "length");
     EXPECT_EQ(output.at("text"), "Let me see.") << output;
-    const Json choice = Record(OpenAiRow(limit)).at("response").at("body").at("choices").at(0);
+    const Json& choice = open_ai_records[i].at("response").at("body").at("choices").at(0);
     EXPECT_EQ(choice.at("finish_reason"), "length");
     EXPECT_EQ(choice.at("message").contains("tool_calls"), !output.at("tool_calls").empty());
     if (output.at("tool_calls").empty()) continue;
     const Json& function = output.at("tool_calls").at(0).at("function");
     EXPECT_EQ(function.at("name"), "get_weather");
     arguments = function.at("arguments").get<std::string>();
-    EXPECT_TRUE(kArguments.starts_with(arguments)) << arguments;
-    // Only the end-of-sequence token is missing, or more.
-    EXPECT_TRUE(output.contains("valid") ? output.at("valid") == false : arguments == kArguments) << output;
+    EXPECT_TRUE(whole.starts_with(arguments)) << arguments;
+    // If the call is complete, only the end-of-sequence token is missing.
+    EXPECT_TRUE(output.contains("valid") ? output.at("valid") == false : arguments == whole) << output;
   }
   EXPECT_FALSE(arguments.empty()) << "some answer was cut inside the arguments";
 }
