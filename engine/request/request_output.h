@@ -27,6 +27,7 @@ struct CompletionOutput {
   FinishReason finish_reason = FinishReason::kNone;
   StopReason stop_reason;
   // Once a sequence with structured_outputs has finished: whether its answer is a complete text of the constraint.
+  // With the constraint of tool calls, only false: the answer ends inside a call.
   std::optional<bool> valid;
 };
 
