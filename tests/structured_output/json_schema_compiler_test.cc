@@ -103,8 +103,10 @@ TEST(JsonSchemaCompilerTest, NumbersWithBoundsMayHaveAnExponent) {
   EXPECT_FALSE(whole.Accepts("2.0"));
 }
 
-TEST(JsonSchemaCompilerTest, MultiplesOfALargeIntegerAreNotSearchedForFractions) {
-  EXPECT_EQ(ErrorOf(R"({"multipleOf":3999999})"), "");
+TEST(JsonSchemaCompilerTest, MultiplesOfALargeIntegerAreIntegers) {
+  GrammarText multiples(R"({"type":"number","multipleOf":3999999})");
+  for (const char* text : {"0", "7999998", "-3999999", "3999999.0"}) EXPECT_TRUE(multiples.Accepts(text)) << text;
+  for (const char* text : {"1", "7999999", "3999999.5", "0.5"}) EXPECT_FALSE(multiples.Accepts(text)) << text;
 }
 
 // A model that may always write another digit might never end.

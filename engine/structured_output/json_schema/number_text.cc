@@ -196,6 +196,18 @@ class MultipleAutomaton : public ByteAutomaton {
     return uint64_t{remainder} * powers_[num_decimals_ - num_digits] % divisor_ == 0;
   }
 
+  uint32_t MinBytes(int32_t state) const override {
+    const auto phase = static_cast<uint32_t>(state) / divisor_;
+    if (phase != kWhole || num_decimals_ > 0) return ByteAutomaton::MinBytes(state);
+    // n more digits make a multiple if the distance to the next one is less than 10^n.
+    uint64_t remainder = static_cast<uint32_t>(state) % divisor_;
+    uint32_t num_digits = 0;
+    for (uint64_t power = 1; (divisor_ - remainder) % divisor_ >= power; power *= 10, ++num_digits) {
+      remainder = remainder * 10 % divisor_;
+    }
+    return num_digits;
+  }
+
   std::vector<ByteSet> ByteClasses() const override {
     std::vector<ByteSet> classes;
     for (const char c : std::string_view("-.0123456789")) {

@@ -18,6 +18,9 @@ class ByteAutomaton {
   // returned, some final state can be reached. The first state is 0; a state is less than 2^31.
   virtual int32_t Next(int32_t state, uint8_t byte) const = 0;
   virtual bool IsFinal(int32_t state) const = 0;
+  // Returns a number of bytes such that no shorter text leads from the state to a final one. If it is exact, it guides
+  // searches for a text.
+  virtual uint32_t MinBytes(int32_t state) const { return IsFinal(state) ? 0 : 1; }
   // Bytes that are in the same sets have the same Next in every state.
   virtual std::vector<ByteSet> ByteClasses() const = 0;
 };

@@ -109,6 +109,11 @@ RegexStore::Emptiness RegexStore::SearchText(RegexId id, bool may_relax) {
   constexpr size_t kVisitsBeforeBytes = 16;
   constexpr size_t kVisitsBeforeRelaxing = 500;
   if (nodes_[id].nullable) return Emptiness::kSomething;
+  // Every number may begin with any digit, but after one, it is known how many more make a multiple of a large number.
+  for (const uint8_t byte : FirstBytes(id)) {
+    const RegexId next = Derivative(id, byte);
+    if (next != kNothing && IsTextAhead(next)) return Emptiness::kSomething;
+  }
   // By turns depth first, which finds a long text, and breadth first, which finds a short one even if depth first is
   // lost in a part where there are many expressions and no text.
   TextSearch deep(*this, id, /*is_depth_first=*/true);

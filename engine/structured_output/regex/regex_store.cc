@@ -164,7 +164,7 @@ RegexId RegexStore::AutomatonState(uint32_t index, int32_t state) {
   if (state < 0) return kNothing;
   return Intern({.kind = Kind::kAutomaton,
                  .nullable = automata_[index]->IsFinal(state),
-                 .min_bytes = automata_[index]->IsFinal(state) ? 0u : 1u,
+                 .min_bytes = automata_[index]->MinBytes(state),
                  .a = index,
                  .b = static_cast<uint32_t>(state)});
 }
