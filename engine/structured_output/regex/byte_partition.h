@@ -27,7 +27,7 @@ class BytePartition {
     std::array<uint8_t, 256> new_group{};  // 0: none yet; group 0 is never new
     ForEach(members, [&](uint8_t byte) {
       const uint8_t group = groups_[byte];
-      if (num_members[group] == 0) return;  // stays as it is
+      if (num_members[group] == 0) return;  // all of it is in the set
       if (new_group[group] == 0) {
         if (num_members[group] == sizes_[group]) {
           num_members[group] = 0;
