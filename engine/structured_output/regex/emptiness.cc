@@ -5,7 +5,6 @@
 // on them.
 #include <algorithm>
 #include <array>
-#include <ranges>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -43,8 +42,8 @@ class RegexStore::TextSearch {
     if (IsOverLimit()) return Emptiness::kLimit;
     const RegexId current = visits_[index].id;
     const std::vector<uint8_t> bytes = std::move(visits_[index].bytes);
-    for (const uint8_t byte : bytes | std::views::reverse) {
-      const RegexId next = store_.Derivative(current, byte);
+    for (auto byte = bytes.rbegin(); byte != bytes.rend(); ++byte) {
+      const RegexId next = store_.Derivative(current, *byte);
       if (next == kNothing || !seen_.insert(next).second) continue;
       if (store_.nodes_[next].nullable || !store_.nodes_[next].may_be_nothing) {
         last_ = index;
