@@ -2,9 +2,11 @@
 // the algorithm until nothing changes. For tests; one thread.
 #pragma once
 
+#include <cstdint>
 #include <set>
 #include <string_view>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -29,7 +31,7 @@ class SlowMatcher {
     rows_.assign(1, {});
     terminals_.clear();
     if (!grammar_.symbol(grammar_.start()).productive) return;
-    rows_[0].insert({grammar_.start(), 0, 0});
+    rows_[0].Add({grammar_.start(), 0, 0});
     Close();
   }
 
@@ -38,18 +40,15 @@ class SlowMatcher {
     terminals_.clear();
     rows_.emplace_back();
     const size_t last = rows_.size() - 1;
-    std::vector<SymbolEdge> edges;
-    for (const auto& [rule, state, origin] : rows_[last - 1]) {
-      edges.clear();
-      grammar_.symbol(rule).rule->AppendEdges(state, edges);
-      for (const SymbolEdge& edge : edges) {
+    for (const auto& [rule, state, origin] : rows_[last - 1].items) {
+      for (const SymbolEdge& edge : Edges(rule, state)) {
         for (const TokenRange& range : grammar_.symbol(edge.symbol).tokens) {
-          if (range.first <= id && id <= range.last) rows_[last].insert({rule, edge.to, origin});
+          if (range.first <= id && id <= range.last) rows_[last].Add({rule, edge.to, origin});
         }
       }
     }
     Close();
-    return !rows_[last].empty();
+    return !rows_[last].items.empty();
   }
 
   // Reads a byte. Returns false if no text of the grammar continues with it.
@@ -64,11 +63,11 @@ class SlowMatcher {
     }
     terminals_ = std::move(next);
     Close();
-    return !terminals_.empty() || !rows_.back().empty();
+    return !terminals_.empty() || !rows_.back().items.empty();
   }
 
   bool MayEnd() {
-    for (const auto& [rule, state, origin] : rows_.back()) {
+    for (const auto& [rule, state, origin] : rows_.back().items) {
       if (rule == grammar_.start() && origin == 0 && grammar_.symbol(rule).rule->IsFinal(state)) return true;
     }
     return false;
@@ -78,15 +77,31 @@ class SlowMatcher {
   using Item = std::tuple<SymbolId, uint32_t, size_t>;   // rule, its state, the row where it began
   using Active = std::tuple<SymbolId, RegexId, size_t>;  // terminal, the rest of its text, the row where it began
 
+  struct Row {
+    // Returns whether the item is new.
+    bool Add(const Item& item) {
+      if (!known.insert(item).second) return false;
+      items.push_back(item);
+      return true;
+    }
+
+    std::vector<Item> items;
+    std::set<Item> known;
+  };
+
+  const std::vector<SymbolEdge>& Edges(SymbolId rule, uint32_t state) {
+    const auto [entry, added] = edges_.try_emplace(uint64_t{rule} << 32 | state);
+    if (added) grammar_.symbol(rule).rule->AppendEdges(state, entry->second);
+    return entry->second;
+  }
+
   // Moves the items of row `begin` that expect `symbol` to the last row. Returns whether that added any.
   bool Advance(size_t begin, SymbolId symbol) {
     bool added = false;
-    std::vector<SymbolEdge> edges;
-    for (const auto& [rule, state, origin] : std::vector<Item>(rows_[begin].begin(), rows_[begin].end())) {
-      edges.clear();
-      grammar_.symbol(rule).rule->AppendEdges(state, edges);
-      for (const SymbolEdge& edge : edges) {
-        if (edge.symbol == symbol) added = rows_.back().insert({rule, edge.to, origin}).second || added;
+    for (size_t i = 0; i < rows_[begin].items.size(); ++i) {
+      const auto [rule, state, origin] = rows_[begin].items[i];
+      for (const SymbolEdge& edge : Edges(rule, state)) {
+        if (edge.symbol == symbol) added = rows_.back().Add({rule, edge.to, origin}) || added;
       }
     }
     return added;
@@ -94,16 +109,14 @@ class SlowMatcher {
 
   void Close() {
     const size_t last = rows_.size() - 1;
-    std::vector<SymbolEdge> edges;
     for (bool changed = true; changed;) {
       changed = false;
-      for (const auto& [rule, state, origin] : std::vector<Item>(rows_[last].begin(), rows_[last].end())) {
+      for (size_t i = 0; i < rows_[last].items.size(); ++i) {
+        const auto [rule, state, origin] = rows_[last].items[i];
         if (grammar_.symbol(rule).rule->IsFinal(state)) changed = Advance(origin, rule) || changed;
-        edges.clear();
-        grammar_.symbol(rule).rule->AppendEdges(state, edges);
-        for (const SymbolEdge& edge : edges) {
+        for (const SymbolEdge& edge : Edges(rule, state)) {
           if (grammar_.IsRule(edge.symbol)) {
-            changed = rows_[last].insert({edge.symbol, 0, last}).second || changed;
+            changed = rows_[last].Add({edge.symbol, 0, last}) || changed;
           } else if (grammar_.symbol(edge.symbol).tokens.empty()) {
             const RegexId regex = grammar_.symbol(edge.symbol).regex;
             terminals_.insert({edge.symbol, regex, last});
@@ -115,7 +128,8 @@ class SlowMatcher {
   }
 
   Grammar grammar_;
-  std::vector<std::set<Item>> rows_;
+  std::unordered_map<uint64_t, std::vector<SymbolEdge>> edges_;  // by rule and state
+  std::vector<Row> rows_;
   std::set<Active> terminals_;
 };
 
