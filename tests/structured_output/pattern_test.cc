@@ -91,6 +91,28 @@ TEST(PatternTest, RandomPatternsAgreeWithRE2) {
   EXPECT_GT(num_matches, 2500u);
 }
 
+TEST(PatternTest, AQuantifierAfterAQuotationRepeatsItsLastCharacter) {
+  const auto matches = [](const std::string& pattern, const std::string& text) {
+    EXPECT_EQ(Matches(pattern, text, PatternSyntax::kRe2, PatternMatch::kWhole), RE2::FullMatch(text, RE2(pattern)));
+    return Matches(pattern, text, PatternSyntax::kRe2, PatternMatch::kWhole);
+  };
+  EXPECT_TRUE(matches("\\Qa(\\E*", "a(("));
+  EXPECT_TRUE(matches("\\Qa(\\E*", "a"));
+  EXPECT_FALSE(matches("\\Qa(\\E*", ""));
+  EXPECT_TRUE(matches("\\Qab\\E{2}c", "abbc"));
+  EXPECT_TRUE(matches("\\Qa|*", "a|*"));
+  EXPECT_EQ(ErrorOf("a\\Q\\E*", PatternSyntax::kRe2), "nothing to repeat at character 6");
+}
+
+TEST(PatternTest, CountsWithLeadingZerosAreTextInRE2) {
+  EXPECT_TRUE(RE2::FullMatch("a{01}", "a{01}"));
+  EXPECT_TRUE(Matches("a{01}", "a{01}", PatternSyntax::kRe2, PatternMatch::kWhole));
+  EXPECT_TRUE(Matches("a{1,02}", "a{1,02}", PatternSyntax::kRe2, PatternMatch::kWhole));
+  EXPECT_FALSE(Matches("a{00}", "", PatternSyntax::kRe2, PatternMatch::kWhole));
+  EXPECT_TRUE(Matches("a{0}", "", PatternSyntax::kRe2, PatternMatch::kWhole));
+  EXPECT_TRUE(Searches("^a{02}$", "aa"));
+}
+
 TEST(PatternTest, PatternsOfSchemasSearch) {
   EXPECT_TRUE(Searches("a+b", "xxaab!"));
   EXPECT_FALSE(Searches("^a+b$", "xxaab"));

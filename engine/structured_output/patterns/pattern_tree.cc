@@ -122,9 +122,20 @@ class Parser {
     while (true) {
       SkipSpace();
       if (AtEnd() || LooksAt("|") || LooksAt(")")) break;
+      if (syntax_ == PatternSyntax::kRe2 && Take("\\Q")) {
+        Quote(parts);
+        continue;
+      }
       if (const std::optional<uint32_t> atom = Atom(depth)) parts.push_back(Quantified(*atom));
     }
     return parts.size() == 1 ? parts[0] : Add(Kind::kSequence, std::move(parts));
+  }
+
+  // Reads the rest of \Q...\E. A quantifier after it repeats only the last character, as in RE2.
+  void Quote(std::vector<uint32_t>& parts) {
+    const size_t begin = parts.size();
+    while (!AtEnd() && !Take("\\E")) parts.push_back(AddCharacter(TakeCodePoint()));
+    if (parts.size() > begin) parts.back() = Quantified(parts.back());
   }
 
   void SkipSpace() {
@@ -230,6 +241,8 @@ class Parser {
         value = std::min<uint64_t>(RegexStore::kUnbounded - 1, longer);  // too large, but not without a bound
       }
       if (at_ == first) return std::nullopt;
+      // RE2 reads {01} as text.
+      if (syntax_ == PatternSyntax::kRe2 && at_ - first > 1 && pattern_[first] == '0') return std::nullopt;
       return static_cast<uint32_t>(value);
     };
     std::optional<uint32_t> low, high;
@@ -294,14 +307,6 @@ class Parser {
     if (!is_ecma_ && (c == 'A' || c == 'z')) {
       ++at_;
       return Add(c == 'A' ? Kind::kStart : Kind::kEnd, {});
-    }
-    if (!is_ecma_ && c == 'Q') {
-      ++at_;
-      std::vector<uint32_t> parts;
-      while (!AtEnd() && !Take("\\E")) {
-        parts.push_back(AddCharacter(TakeCodePoint()));
-      }
-      return Add(Kind::kSequence, std::move(parts));
     }
     at_ = start;
     return AddClass(Folded(EscapedSet()));
