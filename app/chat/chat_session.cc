@@ -484,6 +484,9 @@ int64_t ChatSession::RunRequest(StoredMessage message, const SamplingParams& giv
   }
   finish(answer.finish_reason);
   PrintStoreNotice();
+  if (!calls.calls().empty() && calls.calls().back().is_cut) {
+    PrintNote("[incomplete call] " + CallText(calls.calls().back().name, calls.calls().back().arguments));
+  }
   if (answer.finish_reason == FinishReason::kAbort && !answer.token_ids.empty()) {
     PrintStatus("[interrupted" + ContinueHint() + "]");
   }

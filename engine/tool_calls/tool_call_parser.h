@@ -10,9 +10,8 @@
 // - Arguments of other styles are converted to JSON: with the types of the tool's schema where it has them.
 // - The arguments of a call that ends without error are a JSON object (RFC 8259) if the input is valid UTF-8.
 // - Nothing is lost: bytes that look like a call but cannot be parsed become text, and error() says why. If the call
-// has
-//   started already, it ends with an error, and the rest becomes text. Only the beginning of a call at the end of an
-//   output that was cut is not text.
+//   has started already, it ends with an error, and the rest becomes text. Only the beginning of a call at the end of
+//   an output that was cut is not text.
 //
 // Time is linear in the input. At most kMaxHeldBytes are withheld, except values between tags that may be JSON. Neither
 // the number of calls nor the size of their arguments is limited, as in the grammar that constrains calls.

@@ -172,6 +172,13 @@ TEST_F(ToolsProgramTest, ControlCEndsAToolAndTheChatContinues) {
   EXPECT_EQ(chat.WaitForExit(), 0);
 }
 
+TEST_F(ToolsProgramTest, TheBeginningOfACutCallIsShown) {
+  const ProgramResult result = Run({"run", "-m", AddModel(), "--tools", kTools, "--approve-tools", "always",
+                                    "--max-tokens", "6", "-t", "0", "2+3?"});
+  EXPECT_NE(result.err.find("[incomplete call] add("), std::string::npos) << result.err;
+  EXPECT_EQ(result.err.find("[call]"), std::string::npos) << result.err;
+}
+
 TEST_F(ToolsProgramTest, DefinitionsAloneAreShownAndTheirCallsArePrinted) {
   const std::string tools = R"([{"type":"function","function":{"name":"add","parameters":{}}}])";
   const ProgramResult result = Run({"run", "-m", AddModel(), "--tools", tools, "-t", "0", "2+3?"});
