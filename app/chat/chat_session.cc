@@ -484,8 +484,10 @@ int64_t ChatSession::RunRequest(StoredMessage message, const SamplingParams& giv
   }
   finish(answer.finish_reason);
   PrintStoreNotice();
-  if (!calls.calls().empty() && calls.calls().back().is_cut) {
-    PrintNote("[incomplete call] " + CallText(calls.calls().back().name, calls.calls().back().arguments));
+  if (answer.finish_reason != FinishReason::kStop) {
+    for (const ToolCall& call : calls.calls()) {
+      PrintNote((call.is_cut ? "[incomplete call] " : "[call not run] ") + CallText(call.name, call.arguments));
+    }
   }
   if (answer.finish_reason == FinishReason::kAbort && !answer.token_ids.empty()) {
     PrintStatus("[interrupted" + ContinueHint() + "]");
