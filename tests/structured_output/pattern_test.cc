@@ -113,6 +113,19 @@ TEST(PatternTest, CountsWithLeadingZerosAreTextInRE2) {
   EXPECT_TRUE(Searches("^a{02}$", "aa"));
 }
 
+TEST(PatternTest, OctalNumbersOfRE2BeginWithZero) {
+  EXPECT_TRUE(Matches("\\0618[\\07]", "18\a", PatternSyntax::kRe2, PatternMatch::kWhole));
+  EXPECT_TRUE(RE2::FullMatch("18\a", "\\0618[\\07]"));
+  EXPECT_TRUE(Matches("\\08",
+                      std::string("\0"
+                                  "8",
+                                  2),
+                      PatternSyntax::kRe2, PatternMatch::kWhole));
+  EXPECT_EQ(ErrorOf("\\0", PatternSyntax::kRust), "unknown escape at character 3");
+  EXPECT_EQ(ErrorOf("\\00"), "invalid escape at character 3");
+  EXPECT_EQ(ErrorOf("\\0"), "");
+}
+
 TEST(PatternTest, PatternsOfSchemasSearch) {
   EXPECT_TRUE(Searches("a+b", "xxaab!"));
   EXPECT_FALSE(Searches("^a+b$", "xxaab"));

@@ -411,8 +411,7 @@ class Parser {
         if (!is_ecma_) return '\a';
         break;
       case '0':
-        if (is_ecma_ && !AtEnd() && pattern_[at_] >= '0' && pattern_[at_] <= '9') Fail("invalid escape");
-        return 0;
+        return Octal();
       case 'c': {
         if (!is_ecma_ || AtEnd()) break;
         const char letter = static_cast<char>(pattern_[at_] | 0x20);
@@ -443,6 +442,18 @@ class Parser {
     // Without the u flag, ECMA-262 lets every other character stand for itself. Patterns in schemas use \- and \_ so.
     if (is_word || c >= 0x80) Fail("unknown escape");
     return c;
+  }
+
+  // Reads the rest of \0. Only RE2 has more digits, Rust has no octal numbers at all.
+  char32_t Octal() {
+    char32_t value = 0;
+    for (int i = 0; i < 2 && syntax_ == PatternSyntax::kRe2 && !AtEnd() && pattern_[at_] >= '0' && pattern_[at_] <= '7';
+         ++i) {
+      value = value * 8 + static_cast<char32_t>(pattern_[at_++] - '0');
+    }
+    if (syntax_ == PatternSyntax::kRust) Fail("unknown escape");
+    if (is_ecma_ && !AtEnd() && pattern_[at_] >= '0' && pattern_[at_] <= '9') Fail("invalid escape");
+    return value;
   }
 
   // Reads a class after its [. Rust ignores space also in classes; RE2 and ECMA-262 do not have the flag x.
