@@ -1,5 +1,6 @@
 // GrammarMatcher: follows the tokens of one sequence through a grammar, and says which tokens may come next. Its state
-// is a function of the tokens. Owned by the rank's CachedRequestState; one thread at a time.
+// is a function of the tokens. To roll back any number of them, for example a rejected draft, go back to a copy; it has
+// the text so far and shares everything else. Owned by the rank's CachedRequestState; one thread at a time.
 //
 // CompiledGrammar: a grammar for one vocabulary, shared by all sequences that must match it. Any thread.
 #pragma once

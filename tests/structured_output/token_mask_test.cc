@@ -74,6 +74,44 @@ TEST(TokenMaskTest, MasksOfRealVocabulariesEqualTryingEveryToken) {
   }
 }
 
+// Appends k random tokens to a copy, and k other ones to another copy. Both leave the matcher as it was, also if the
+// automaton discards its states or a stop token ends a copy.
+TEST(TokenMaskTest, ACopyOfTheMatcherRollsBackAnyNumberOfTokens) {
+  const auto tokenizer = testing::MakeByteTokenizer({{R"(\"name\":\")", false}, {"}}", false}, {"é", false}});
+  const auto vocab_size = static_cast<int32_t>(tokenizer->VocabSize());
+  const int32_t stop = vocab_size - 1;
+  const auto grammar = Compile(kPerson, *tokenizer, vocab_size);
+  std::mt19937 random(3);
+  size_t num_drafts = 0;
+  const auto append_random = [&](GrammarMatcher& matcher) {
+    TokenBitmask mask;
+    matcher.FillBitmask(mask);
+    std::vector<int32_t> allowed;
+    for (int32_t id = 0; id < vocab_size; ++id) {
+      if (Allows(mask, id)) allowed.push_back(id);
+    }
+    ASSERT_TRUE(matcher.AcceptToken(allowed[random() % allowed.size()]));
+  };
+  for (int round = 0; round < 10; ++round) {
+    GrammarMatcher matcher(grammar, std::span(&stop, 1));
+    for (size_t i = 0; i < 60 && !matcher.is_terminated(); ++i) {
+      TokenBitmask before;
+      const bool may_continue = matcher.FillBitmask(before);
+      for (size_t k = 1; k <= 12; k += 11) {
+        GrammarMatcher draft = matcher;
+        for (size_t j = 0; j < k && !draft.is_terminated(); ++j) append_random(draft);
+        if (i % 16 == 0) grammar->automaton.TryDiscardStates();
+        TokenBitmask after;
+        ASSERT_EQ(matcher.FillBitmask(after), may_continue);
+        ASSERT_EQ(after, before) << "token " << i << ", draft of " << k;
+        ++num_drafts;
+      }
+      append_random(matcher);
+    }
+  }
+  EXPECT_GT(num_drafts, 100u);
+}
+
 // The grammar is so large that the automaton discards its states many times.
 TEST(TokenMaskTest, DiscardedStatesAreMadeAgain) {
   const auto tokenizer = testing::MakeByteTokenizer();
