@@ -171,6 +171,16 @@ TEST_F(RowParserTest, UnknownFieldsAreCarriedAndMisspelledOnesWarnedAboutOncePer
   EXPECT_TRUE(parser.TakeWarnings().empty());
 }
 
+TEST_F(RowParserTest, AConstraintOutsideOfStructuredOutputsIsWarnedAbout) {
+  RowParser parser(InputFormat::kJsonLines, defaults_, nullptr);
+  id_.line = 3;
+  parser.Parse(R"({"prompt":"a","regex":"[ab]","guided_json":{},"choice":"b"})", id_);
+  EXPECT_EQ(parser.TakeWarnings(),
+            (std::vector<std::string>{
+                "line 3: field regex is not known and has no effect; did you mean structured_outputs?",
+                "line 3: field guided_json is not known and has no effect; did you mean structured_outputs?"}));
+}
+
 TEST_F(RowParserTest, FieldsAreNotCarriedIfTheUserDoesNotWantThem) {
   defaults_.carries = false;
   EXPECT_TRUE(Parse(R"({"prompt":"a","label":1})").carried.is_null());

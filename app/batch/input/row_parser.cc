@@ -1,7 +1,9 @@
 #include "app/batch/input/row_parser.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -40,6 +42,13 @@ std::vector<int32_t> PromptIds(const std::string& name, const Json& value) {
     ids.push_back(static_cast<int32_t>(id));
   }
   return ids;
+}
+
+// Returns true for a name that belongs inside structured_outputs, or that older versions of vLLM had instead.
+bool IsConstraintName(std::string_view name) {
+  constexpr std::array<std::string_view, 5> kNames = {"json_schema", "json_object", "regex", "grammar",
+                                                      "structural_tag"};
+  return name.starts_with("guided_") || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
 // The names of known fields, for finding misspelled ones.
@@ -270,7 +279,8 @@ void RowParser::WarnIfMisspelled(const std::string& name, bool in_openai_row, in
   constexpr size_t kMaxOwnNames = 256;
   std::set<std::string>& own_names = own_names_[in_openai_row ? 1 : 0];
   if (own_names.contains(name)) return;
-  const std::string near = NearestName(name, KnownFields(in_openai_row));
+  const std::string near =
+      IsConstraintName(name) ? "structured_outputs" : NearestName(name, KnownFields(in_openai_row));
   if (near.empty()) {
     if (own_names.size() < kMaxOwnNames) own_names.insert(name);
     return;
