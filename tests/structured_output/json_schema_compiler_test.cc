@@ -9,11 +9,13 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <random>
 #include <sstream>
 
 #include <nlohmann/json.hpp>
 
 #include "engine/config/errors.h"
+#include "engine/structured_output/json_schema/number_text.h"
 #include "engine/structured_output/json_schema/schema_document.h"
 #include "tests/structured_output/grammar_text.h"
 #include "tests/support/temp_directory.h"
@@ -107,6 +109,29 @@ TEST(JsonSchemaCompilerTest, MultiplesOfALargeIntegerAreIntegers) {
   GrammarText multiples(R"({"type":"number","multipleOf":3999999})");
   for (const char* text : {"0", "7999998", "-3999999", "3999999.0"}) EXPECT_TRUE(multiples.Accepts(text)) << text;
   for (const char* text : {"1", "7999999", "3999999.5", "0.5"}) EXPECT_FALSE(multiples.Accepts(text)) << text;
+}
+
+// Whether a multiple can follow some digits is found without a search among as many states as the divisor is large.
+TEST(JsonSchemaCompilerTest, MultiplesOfALargeDecimalNeedNoSearch) {
+  GrammarText multiples(R"({"type":"number","multipleOf":1077.753})");
+  for (const char* text : {"0", "1077.753", "-2155.506", "1077753", "1077753.000", "10777.53"}) {
+    EXPECT_TRUE(multiples.Accepts(text)) << text;
+  }
+  for (const char* text : {"1", "1077.754", "1077.75", "1077.7531"}) EXPECT_FALSE(multiples.Accepts(text)) << text;
+  RegexStore store;
+  std::mt19937 random(1);
+  for (const char* divisor : {"1077.753", "0.9999991", "7654.321", "12345.67", "0.0625", "999983"}) {
+    const RegexId all = *MultiplesOf(store, *ParseDecimal(divisor));
+    store.LimitSteps(100'000);
+    for (int round = 0; round < 20; ++round) {
+      RegexId rest = all;
+      for (int i = 0; i < 24 && rest != RegexStore::kNothing; ++i) {
+        EXPECT_FALSE(store.IsNothing(rest)) << divisor;
+        const RegexId next = store.Derivative(rest, static_cast<uint8_t>("0123456789."[random() % 11]));
+        if (next != RegexStore::kNothing && !store.IsNothing(next)) rest = next;
+      }
+    }
+  }
 }
 
 // A model that may always write another digit might never end.

@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -196,16 +197,28 @@ class MultipleAutomaton : public ByteAutomaton {
     return uint64_t{remainder} * powers_[num_decimals_ - num_digits] % divisor_ == 0;
   }
 
+  // Exact, because a search without a guide would visit as many states as the divisor is large.
   uint32_t MinBytes(int32_t state) const override {
     const auto phase = static_cast<uint32_t>(state) / divisor_;
-    if (phase != kWhole || num_decimals_ > 0) return ByteAutomaton::MinBytes(state);
-    // n more digits make a multiple if the distance to the next one is less than 10^n.
-    uint64_t remainder = static_cast<uint32_t>(state) % divisor_;
-    uint32_t num_digits = 0;
-    for (uint64_t power = 1; (divisor_ - remainder) % divisor_ >= power; power *= 10, ++num_digits) {
-      remainder = remainder * 10 % divisor_;
+    const auto remainder = static_cast<uint32_t>(state) % divisor_;
+    if (IsFinal(state)) return 0;
+    if (phase <= kZero) return 1;  // "0"
+    if (phase >= kFraction) {
+      const uint32_t num_digits = phase - kFraction;
+      const uint64_t value = remainder * powers_[num_decimals_ - num_digits];
+      uint32_t num_more = 1;
+      while (num_digits + num_more < num_decimals_ && !HasMultiple(value, num_digits + num_more, num_more)) ++num_more;
+      return num_more;
     }
-    return num_digits;
+    const uint64_t whole = remainder * powers_[num_decimals_] % divisor_;
+    for (uint32_t num_bytes = 1;; ++num_bytes) {
+      uint64_t value = whole;  // with the digits that come before a point
+      for (uint32_t num_whole = 0; num_whole + 2 <= num_bytes; ++num_whole, value = value * 10 % divisor_) {
+        const uint32_t num_digits = num_bytes - num_whole - 1;  // after a point
+        if (num_digits <= num_decimals_ && HasMultiple(value, num_digits, num_whole + num_digits)) return num_bytes;
+      }
+      if (HasMultiple(value * 10, 0, num_bytes)) return num_bytes;
+    }
   }
 
   std::vector<ByteSet> ByteClasses() const override {
@@ -235,6 +248,31 @@ class MultipleAutomaton : public ByteAutomaton {
       choices = std::min<uint64_t>(choices * 10, divisor_);
     }
     return (divisor_ - value) % divisor_ < choices;
+  }
+
+  // Whether there is a multiple among value + x * step for the numbers x of num_free_digits digits, where a step
+  // changes the last of `num_digits` digits after the point. In units of the last of num_decimals_ digits.
+  bool HasMultiple(uint64_t value, uint32_t num_digits, uint32_t num_free_digits) const {
+    const uint64_t step = powers_[num_decimals_ - num_digits] % divisor_;
+    const uint64_t target = (divisor_ - value % divisor_) % divisor_;
+    const uint64_t factor = std::gcd(step, uint64_t{divisor_});
+    if (target % factor != 0) return false;
+    const uint64_t period = divisor_ / factor;
+    uint64_t num_choices = 1;
+    for (uint32_t i = 0; i < num_free_digits && num_choices < period; ++i) num_choices *= 10;
+    return target / factor * Inverse(step / factor % period, period) % period < num_choices;
+  }
+
+  // Returns the number whose product with `value` is 1 modulo `modulus`. REQUIRES: they have no common divisor.
+  static uint64_t Inverse(uint64_t value, uint64_t modulus) {
+    int64_t a = static_cast<int64_t>(value), b = static_cast<int64_t>(modulus);
+    int64_t x = 1, y = 0;
+    while (b != 0) {
+      const int64_t quotient = a / b;
+      a = std::exchange(b, a - quotient * b);
+      x = std::exchange(y, x - quotient * y);
+    }
+    return static_cast<uint64_t>(x < 0 ? x + static_cast<int64_t>(modulus) : x);
   }
 
   uint32_t divisor_, num_decimals_;
