@@ -17,7 +17,7 @@ options=()
 dictionary=tests/fuzz/dictionaries/$target.dict
 [ ! -f "$dictionary" ] || options+=(-dict="$dictionary")
 # Without scaling, a few slow inputs take most of the time of a run.
-options+=(-entropic=1 -entropic_scale_per_exec_time=1)
+options+=(-entropic_scale_per_exec_time=1)
 "$program" "$work" "$corpus" "${options[@]}" -max_total_time="$seconds" -runs="${RUNS:--1}" -timeout=10 \
   -rss_limit_mb=2048 -max_len="${MAX_LEN:-16384}" -artifact_prefix="build/fuzz/$target-" -print_final_stats=1
 rm -rf "$work.minimized"

@@ -91,36 +91,34 @@ TEST(PatternTest, RandomPatternsAgreeWithRE2) {
   EXPECT_GT(num_matches, 2500u);
 }
 
+// Expects that RE2 agrees.
+bool MatchesInRE2(const std::string& pattern, const std::string& text) {
+  const bool matches = Matches(pattern, text, PatternSyntax::kRe2, PatternMatch::kWhole);
+  EXPECT_EQ(matches, RE2::FullMatch(text, RE2(pattern))) << pattern;
+  return matches;
+}
+
 TEST(PatternTest, AQuantifierAfterAQuotationRepeatsItsLastCharacter) {
-  const auto matches = [](const std::string& pattern, const std::string& text) {
-    EXPECT_EQ(Matches(pattern, text, PatternSyntax::kRe2, PatternMatch::kWhole), RE2::FullMatch(text, RE2(pattern)));
-    return Matches(pattern, text, PatternSyntax::kRe2, PatternMatch::kWhole);
-  };
-  EXPECT_TRUE(matches("\\Qa(\\E*", "a(("));
-  EXPECT_TRUE(matches("\\Qa(\\E*", "a"));
-  EXPECT_FALSE(matches("\\Qa(\\E*", ""));
-  EXPECT_TRUE(matches("\\Qab\\E{2}c", "abbc"));
-  EXPECT_TRUE(matches("\\Qa|*", "a|*"));
+  EXPECT_TRUE(MatchesInRE2("\\Qa(\\E*", "a(("));
+  EXPECT_TRUE(MatchesInRE2("\\Qa(\\E*", "a"));
+  EXPECT_FALSE(MatchesInRE2("\\Qa(\\E*", ""));
+  EXPECT_TRUE(MatchesInRE2("\\Qab\\E{2}c", "abbc"));
+  EXPECT_TRUE(MatchesInRE2("\\Qa|*", "a|*"));
   EXPECT_EQ(ErrorOf("a\\Q\\E*", PatternSyntax::kRe2), "nothing to repeat at character 6");
+  EXPECT_EQ(ErrorOf("\\Qa\\E", PatternSyntax::kRust), "unknown escape at character 3");
 }
 
 TEST(PatternTest, CountsWithLeadingZerosAreTextInRE2) {
-  EXPECT_TRUE(RE2::FullMatch("a{01}", "a{01}"));
-  EXPECT_TRUE(Matches("a{01}", "a{01}", PatternSyntax::kRe2, PatternMatch::kWhole));
-  EXPECT_TRUE(Matches("a{1,02}", "a{1,02}", PatternSyntax::kRe2, PatternMatch::kWhole));
-  EXPECT_FALSE(Matches("a{00}", "", PatternSyntax::kRe2, PatternMatch::kWhole));
-  EXPECT_TRUE(Matches("a{0}", "", PatternSyntax::kRe2, PatternMatch::kWhole));
+  EXPECT_TRUE(MatchesInRE2("a{01}", "a{01}"));
+  EXPECT_TRUE(MatchesInRE2("a{1,02}", "a{1,02}"));
+  EXPECT_FALSE(MatchesInRE2("a{00}", ""));
+  EXPECT_TRUE(MatchesInRE2("a{0}", ""));
   EXPECT_TRUE(Searches("^a{02}$", "aa"));
 }
 
 TEST(PatternTest, OctalNumbersOfRE2BeginWithZero) {
-  EXPECT_TRUE(Matches("\\0618[\\07]", "18\a", PatternSyntax::kRe2, PatternMatch::kWhole));
-  EXPECT_TRUE(RE2::FullMatch("18\a", "\\0618[\\07]"));
-  EXPECT_TRUE(Matches("\\08",
-                      std::string("\0"
-                                  "8",
-                                  2),
-                      PatternSyntax::kRe2, PatternMatch::kWhole));
+  EXPECT_TRUE(MatchesInRE2("\\0618[\\07]", "18\a"));
+  EXPECT_TRUE(MatchesInRE2("\\08", std::string{'\0', '8'}));
   EXPECT_EQ(ErrorOf("\\0", PatternSyntax::kRust), "unknown escape at character 3");
   EXPECT_EQ(ErrorOf("\\00"), "invalid escape at character 3");
   EXPECT_EQ(ErrorOf("\\0"), "");

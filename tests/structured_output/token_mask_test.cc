@@ -74,8 +74,8 @@ TEST(TokenMaskTest, MasksOfRealVocabulariesEqualTryingEveryToken) {
   }
 }
 
-// Appends k random tokens to a copy, and k other ones to another copy. Both leave the matcher as it was, also if the
-// automaton discards its states or a stop token ends a copy.
+// Drafts of 1 and of 12 random tokens are appended to copies. They leave the matcher as it was, also if a draft ends
+// with a stop token or the automaton discards its states.
 TEST(TokenMaskTest, ACopyOfTheMatcherRollsBackAnyNumberOfTokens) {
   const auto tokenizer = testing::MakeByteTokenizer({{R"(\"name\":\")", false}, {"}}", false}, {"é", false}});
   const auto vocab_size = static_cast<int32_t>(tokenizer->VocabSize());
