@@ -64,12 +64,16 @@ void RankConnection::TakeMessages(std::vector<std::string>& messages) {
 
 PlaceMessage RankConnection::Join(const HostMessage& host) {
   Send(EncodeHost(host));
-  std::vector<std::string> messages;
-  while (messages.empty()) {
+  while (true) {
     Wait();
-    TakeMessages(messages);
+    MutexLock lock(mutex_);
+    if (messages_.empty()) continue;
+    const std::string message = std::move(messages_.front());
+    // The rest, such as the end of the job, is for the server. `arrived_` stays set for it.
+    messages_.erase(messages_.begin());
+    if (messages_.empty()) arrived_.Reset();
+    return DecodePlace(message);
   }
-  return DecodePlace(messages.front());
 }
 
 void RankConnection::WaitForEnd() {

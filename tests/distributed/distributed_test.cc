@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <future>
 #include <map>
 #include <thread>
 
@@ -363,6 +364,27 @@ TEST(DistributedTest, RankThatCannotLoadTheModelIsNamed) {
     EXPECT_STREQ(error.what(), "rank 2 (host2): fake failure at load");
     EXPECT_EQ(error.hint(), "try another");
   }
+}
+
+TEST(DistributedTest, EndOfTheJobThatArrivesWithThePlaceIsNotLost) {
+  class Ignored final : public Transport::Receiver {
+    void OnMessage(int /*from*/, std::string_view /*message*/) override {}
+    void OnFailure(int /*rank*/, const std::string& /*cause*/) override {}
+  };
+  LocalHub hub(2);
+  Ignored receiver;
+  Transport rank0(LinkOf(hub, 0), receiver, {});
+  rank0.Send(1, EncodePlace({.num_local_processes = 3}));
+  rank0.Send(1, EncodeShutdown({}));
+  std::promise<void> has_ended;
+  RankConnection connection(LinkOf(hub, 1), [&has_ended](int) { has_ended.set_value(); });
+  has_ended.get_future().wait();
+
+  EXPECT_EQ(connection.Join({"host1", {0}, 0}).num_local_processes, 3);
+  std::vector<std::string> messages;
+  connection.TakeMessages(messages);
+  ASSERT_EQ(messages.size(), 1U);
+  EXPECT_EQ(TypeOf(messages[0]), MessageType::kShutdown);
 }
 
 TEST(DistributedTest, RankThatDiesWhileItLoadsIsNamed) {
