@@ -23,9 +23,21 @@ std::shared_ptr<const EngineSnapshot> EngineCoreMonitor::Latest() {
 }
 
 void EngineCoreMonitor::SetAdmissionPaused(bool paused) {
+  {
+    MutexLock lock(mutex_);
+    admission_paused_ = paused;
+    // One message is enough, however often the value changes, so a caller cannot fill the queue.
+    if (std::exchange(has_paused_message_, true)) return;
+  }
   EngineCoreMessage message;
-  message.type = paused ? EngineCoreRequestType::kPauseAdmission : EngineCoreRequestType::kResumeAdmission;
+  message.type = EngineCoreRequestType::kSetAdmissionPaused;
   input_queue_.Push(std::move(message));
+}
+
+bool EngineCoreMonitor::TakeAdmissionPaused() {
+  MutexLock lock(mutex_);
+  has_paused_message_ = false;
+  return admission_paused_;
 }
 
 void EngineCoreMonitor::AbortRequest(RequestId request_id) {

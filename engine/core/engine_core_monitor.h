@@ -24,13 +24,15 @@ class EngineCoreMonitor final : public EngineMonitor {
   void RequestSnapshot() override EXCLUDES(mutex_);
   std::shared_ptr<const EngineSnapshot> Latest() override EXCLUDES(mutex_);
   int SnapshotFd() const override { return event_fd_.fd(); }
-  void SetAdmissionPaused(bool paused) override;
+  void SetAdmissionPaused(bool paused) override EXCLUDES(mutex_);
   void AbortRequest(RequestId request_id) override;
 
   // `on_publish` is called on the engine thread after each Publish. REQUIRES: no snapshot has been requested.
   void SetOnPublish(std::function<void()> on_publish) { on_publish_ = std::move(on_publish); }
   // Called by the engine thread.
   void Publish(std::shared_ptr<const EngineSnapshot> snapshot) EXCLUDES(mutex_);
+  // Returns the last value of SetAdmissionPaused. Called by the engine thread for each message about it.
+  bool TakeAdmissionPaused() EXCLUDES(mutex_);
 
  private:
   InputQueue& input_queue_;
@@ -39,6 +41,8 @@ class EngineCoreMonitor final : public EngineMonitor {
   EventFd event_fd_;
   Mutex mutex_;
   bool requested_ GUARDED_BY(mutex_) = false;
+  bool admission_paused_ GUARDED_BY(mutex_) = false;    // the last value of SetAdmissionPaused
+  bool has_paused_message_ GUARDED_BY(mutex_) = false;  // a message about it is in the queue
   std::shared_ptr<const EngineSnapshot> latest_ GUARDED_BY(mutex_);
 };
 

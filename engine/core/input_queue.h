@@ -44,8 +44,7 @@ enum class EngineCoreRequestType : uint8_t {
   kResetPrefixCache,
   kGetStats,
   kTakeSnapshot,
-  kPauseAdmission,
-  kResumeAdmission,
+  kSetAdmissionPaused,  // to the value that EngineCoreMonitor has
   kShutdown,
 };
 

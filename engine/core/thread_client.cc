@@ -119,9 +119,8 @@ bool ThreadClient::Handle(EngineCoreMessage& message, EngineCore& engine_core, b
         monitor_.Publish(nullptr);  // a viewer must not end the engine
       }
       return true;
-    case EngineCoreRequestType::kPauseAdmission:
-    case EngineCoreRequestType::kResumeAdmission: {
-      engine_core.SetAdmissionPaused(message.type == EngineCoreRequestType::kPauseAdmission && !draining);
+    case EngineCoreRequestType::kSetAdmissionPaused: {
+      engine_core.SetAdmissionPaused(monitor_.TakeAdmissionPaused() && !draining);
       EngineCoreOutputs outputs;
       PublishStats(engine_core, outputs);
       return true;
