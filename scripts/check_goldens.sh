@@ -22,6 +22,7 @@ table=(
   "chat_template_golden tests/data/chat_template"
   "json_schema_golden tests/data"
   "safetensors_verdicts tests/data"
+  "ngram_drafts tests/data/spec_decode"
   "sampler_golden tests/data"
   "tokenizer_golden tests/data/tokenizer"
   "tokenizer_models_golden tests/data/tokenizer"
