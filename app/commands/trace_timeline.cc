@@ -1,5 +1,6 @@
 #include "app/commands/trace_timeline.h"
 
+#include <algorithm>
 #include <span>
 
 #include <nlohmann/json.hpp>
@@ -120,6 +121,8 @@ std::optional<std::string> TraceTimeline::Take(const TraceRecord& record) {
     case TraceRecordType::kReset:
       events_.reset |= record.reset_ok;
       break;
+    case TraceRecordType::kDrafts:
+      break;
     case TraceRecordType::kPause:
       events_.pause = record.paused;
       break;
@@ -155,7 +158,7 @@ std::optional<std::string> TraceTimeline::Finish() {
 
 void TraceTimeline::TakeAdd(const TraceAdd& add) {
   (add.accepted ? events_.added : events_.rejected).push_back(add.request_id);
-  if (add.accepted) requests_[add.request_id] = {add.num_prompt_tokens + add.num_prior_output_tokens, 0, false};
+  if (add.accepted) requests_[add.request_id] = {add.num_prompt_tokens + add.num_prior_output_tokens, 0, 0, false};
 }
 
 void TraceTimeline::TakeStep(const TraceStep& step) {
@@ -173,9 +176,11 @@ void TraceTimeline::TakeStep(const TraceStep& step) {
     if (it == requests_.end()) continue;
     Request& request = it->second;
     if (scheduled.kind != ScheduledKind::kRunning) request.num_computed_tokens = scheduled.num_computed_tokens;
-    request.num_computed_tokens += scheduled.num_tokens;
+    request.num_computed_before = request.num_computed_tokens;
     const bool is_decode = request.has_output && scheduled.kind == ScheduledKind::kRunning &&
-                           scheduled.num_tokens == 1 && request.num_computed_tokens == request.num_tokens;
+                           request.num_computed_tokens + 1 == request.num_tokens;
+    // Tokens that are not known yet are drafts.
+    request.num_computed_tokens = std::min(request.num_computed_tokens + scheduled.num_tokens, request.num_tokens);
     (is_decode ? num_decode_tokens_ : num_prefill_tokens_) += scheduled.num_tokens;
   }
 }
@@ -185,6 +190,7 @@ void TraceTimeline::TakeUpdate(const TraceUpdate& update) {
     const auto it = requests_.find(sampled.request_id);
     if (it == requests_.end()) continue;
     it->second.num_tokens += sampled.num_tokens;
+    it->second.num_computed_tokens += sampled.num_accepted_drafts;
     it->second.has_output = true;
     if (sampled.end == SampledEnd::kContinues) continue;
     events_.ended.emplace_back(sampled.request_id, ReasonOf(sampled.end));
@@ -196,7 +202,7 @@ void TraceTimeline::RollBack() {
   for (const TraceScheduled& scheduled : step_.scheduled) {
     const auto it = requests_.find(scheduled.request_id);
     if (it == requests_.end()) continue;
-    it->second.num_computed_tokens -= scheduled.num_tokens;
+    it->second.num_computed_tokens = it->second.num_computed_before;
     if (scheduled.kind != ScheduledKind::kRunning) rolled_back_.insert(scheduled.request_id);
   }
 }

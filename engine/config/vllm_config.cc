@@ -1,6 +1,7 @@
 #include "engine/config/vllm_config.h"
 
 #include <algorithm>
+#include <sstream>
 #include <string>
 
 #include "engine/config/errors.h"
@@ -37,6 +38,36 @@ void CheckHeads(const ModelConfig& model, int64_t ranks) {
     Fail("--tensor-parallel-size",
          "neither divides nor is a multiple of the model's " + std::to_string(kv_heads) + " KV heads", ranks);
   }
+}
+
+void CheckSpeculative(const SpeculativeConfig& config) {
+  constexpr int64_t kMaxMatch = 1024;
+  constexpr int64_t kMaxCachedRequests = 1 << 30;
+  constexpr double kMaxSpecFactor = 16;
+  const auto check = [](const char* key, int64_t value, int64_t low, int64_t high) {
+    CheckRange((std::string("--speculative-config: ") + key).c_str(), value, low, high);
+  };
+  const auto check_number = [](const char* key, bool is_valid, const char* why, double value) {
+    if (is_valid) return;
+    std::ostringstream text;
+    text << "--speculative-config: " << key << ": " << why << " (" << value << ")";
+    throw ConfigError(text.str());
+  };
+  check("num_speculative_tokens", config.num_speculative_tokens, 0, kMaxSpeculativeTokens);
+  check("prompt_lookup_min", config.prompt_lookup_min, 1, kMaxMatch);
+  check("prompt_lookup_max", config.prompt_lookup_max, 1, kMaxMatch);
+  if (config.prompt_lookup_min > config.prompt_lookup_max) {
+    Fail("--speculative-config: prompt_lookup_min",
+         "above prompt_lookup_max " + std::to_string(config.prompt_lookup_max), config.prompt_lookup_min);
+  }
+  check("suffix_decoding_max_tree_depth", config.suffix_decoding_max_tree_depth, 1, kMaxMatch);
+  check("suffix_decoding_max_cached_requests", config.suffix_decoding_max_cached_requests, 0, kMaxCachedRequests);
+  const double factor = config.suffix_decoding_max_spec_factor;
+  check_number("suffix_decoding_max_spec_factor", factor > 0 && factor <= kMaxSpecFactor,
+               "must be above 0 and at most 16", factor);
+  check("draft_tensor_parallel_size", config.draft_tensor_parallel_size, 0, 64);
+  const double probability = config.suffix_decoding_min_token_prob;
+  check_number("suffix_decoding_min_token_prob", probability >= 0 && probability <= 1, "outside 0 to 1", probability);
 }
 
 }  // namespace
@@ -85,6 +116,7 @@ void VllmConfig::Finalize() {
   CheckRange("--packed-cache-size", load.packed_cache_bytes, 0, kMaxBytes);
   if (max_output_memory_bytes) CheckRange("--max-output-memory", *max_output_memory_bytes, 1, kMaxBytes);
   CheckRange("--max-logprobs", max_logprobs, -1, kMaxVocab);
+  CheckSpeculative(speculative);
 }
 
 }  // namespace vllm

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/config/model_config.h"
+#include "engine/config/speculative_config.h"
 #include "kernels/isa.h"
 #include "kernels/matrix/kv_cache_layout.h"
 #include "kernels/threading/spin_wait.h"
@@ -115,6 +116,9 @@ struct VllmConfig {
   ParallelConfig parallel;
   LoadConfig load;
   StructuredOutputsConfig structured_outputs;
+  SpeculativeConfig speculative;
+  // The engine of the draft model, if speculative.method is kDraftModel.
+  std::shared_ptr<const VllmConfig> draft;
   int64_t max_logprobs = 20;
   LogprobsMode logprobs_mode = LogprobsMode::kRawLogprobs;
   // --max-output-memory: limit for the outputs of all unfinished requests; none: see DefaultMaxOutputMemory.

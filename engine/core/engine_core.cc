@@ -5,9 +5,12 @@
 #include <stdexcept>
 
 #include "engine/config/errors.h"
+#include "engine/core/draft_model_proposer.h"
 #include "engine/kv_cache/kv_cache_demand.h"
 #include "engine/sched/scheduler.h"
 #include "engine/sched/scheduler_snapshot.h"
+#include "engine/spec_decode/make_proposer.h"
+#include "engine/spec_decode/speculator.h"
 #include "engine/trace/trace_recorder.h"
 
 namespace vllm {
@@ -68,6 +71,13 @@ EngineCore::EngineCore(const VllmConfig& config, const ExecutorFactory& factory,
   if (interrupt_ != nullptr) executor_->SetCancellation(&interrupt_->flag());
   ready_.num_blocks = cache.num_blocks;
   scheduler_ = std::make_unique<Scheduler>(config.scheduler, cache, ready_.max_model_len);
+  if (config.speculative.enabled()) {
+    if (loaded.proposer == nullptr) loaded.proposer = MakeProposer(config.speculative);
+    if (loaded.proposer == nullptr && config.draft != nullptr) {
+      loaded.proposer = std::make_unique<DraftModelProposer>(*config.draft, factory);
+    }
+    speculator_ = std::make_unique<Speculator>(config, std::move(loaded.proposer));
+  }
   if (trace_ != nullptr) trace_->Begin(config.scheduler, cache, ready_.max_model_len);
   ready_.load_time = std::chrono::steady_clock::now() - start;
 }
@@ -138,6 +148,7 @@ void EngineCore::Execute(const SchedulerOutput& scheduler_output, EngineCoreOutp
   if (interrupt_ != nullptr) {
     interrupt_->BeginStep(scheduler_output.num_scheduled_tokens, scheduler_output.has_interactive_request);
   }
+  if (speculator_ != nullptr) speculator_->Finish(scheduler_output.finished_req_ids);
   bool cancelled = false;
   const auto start = std::chrono::steady_clock::now();
   try {
@@ -149,9 +160,14 @@ void EngineCore::Execute(const SchedulerOutput& scheduler_output, EngineCoreOutp
     cancelled = true;
   }
   if (interrupt_ != nullptr) interrupt_->EndStep(cancelled);
+  const Seconds time = std::chrono::steady_clock::now() - start;
+  if (speculator_ != nullptr && !cancelled) {
+    speculator_->AfterStep(scheduler_output, outputs, time.count(), *scheduler_);
+    if (trace_ != nullptr) trace_->Drafts(scheduler_->running());
+  }
   if (scheduler_output.total_num_scheduled_tokens == 0) return;
-  last_step_time_ = std::chrono::steady_clock::now() - start;
-  step_time_ += last_step_time_;
+  last_step_time_ = time;
+  step_time_ += time;
   num_executed_steps_ += cancelled ? 0 : 1;
 }
 

@@ -21,6 +21,7 @@
 namespace vllm {
 
 class Scheduler;
+class Speculator;
 class TraceRecorder;
 
 class EngineCore {
@@ -73,6 +74,7 @@ class EngineCore {
   TraceRecorder* trace_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Scheduler> scheduler_;
+  std::unique_ptr<Speculator> speculator_;  // null: no speculation
   std::vector<std::pair<RequestId, std::string>> rejected_;
   bool step_failed_ = false;  // the last call of Step has thrown
   int64_t num_executed_steps_ = 0;

@@ -58,6 +58,13 @@ void StatsFields(Archive& archive, Value& stats) {
   archive.Field(stats.num_generation_tokens);
   archive.Field(stats.num_interactive_tokens);
   archive.Field(stats.admission_paused);
+  for (auto& method : stats.spec_decoding.methods) {
+    archive.Field(method.num_drafts);
+    archive.Field(method.num_draft_tokens);
+    archive.Field(method.num_accepted_tokens);
+    for (auto& count : method.drafted) archive.Field(count);
+    for (auto& count : method.accepted) archive.Field(count);
+  }
 }
 
 template <typename Archive, typename Value>
@@ -105,6 +112,8 @@ void OutputFields(Archive& archive, Value& output, SteadyTime now) {
   archive.Field(output.error);
   archive.Field(output.num_cached_tokens);
   archive.Field(output.num_preemptions);
+  archive.Field(output.num_draft_tokens);
+  archive.Field(output.num_accepted_draft_tokens);
   TimeField(archive, output.scheduled_time, now);
   TimeField(archive, output.first_token_time, now);
   TimeField(archive, output.last_token_time, now);

@@ -13,6 +13,7 @@
 #include "engine/model_loader/load_report.h"
 #include "engine/sched/model_runner_output.h"
 #include "engine/sched/scheduler_output.h"
+#include "engine/spec_decode/proposer.h"
 #include "kernels/threading/cancellation.h"
 
 namespace vllm {
@@ -61,6 +62,7 @@ class Executor {
 struct LoadedExecutor {
   std::unique_ptr<Executor> executor;
   LoadReport report;
+  std::unique_ptr<Proposer> proposer = nullptr;  // replaces that of VllmConfig::speculative; for tests
 };
 
 }  // namespace vllm

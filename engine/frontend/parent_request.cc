@@ -43,6 +43,8 @@ void JoinMetrics(const RequestMetrics& child, RequestMetrics& all) {
   all.finished_time = std::max(all.finished_time, child.finished_time);
   all.num_generation_tokens += child.num_generation_tokens;
   all.num_preemptions += child.num_preemptions;
+  all.num_draft_tokens += child.num_draft_tokens;
+  all.num_accepted_draft_tokens += child.num_accepted_draft_tokens;
 }
 
 }  // namespace vllm

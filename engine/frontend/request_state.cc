@@ -95,6 +95,8 @@ void RequestState::Update(const EngineCoreOutput& output) {
   metrics_.first_token_time = output.first_token_time;
   metrics_.last_token_time = output.last_token_time;
   metrics_.num_preemptions = output.num_preemptions;
+  metrics_.num_draft_tokens = output.num_draft_tokens;
+  metrics_.num_accepted_draft_tokens = output.num_accepted_draft_tokens;
   metrics_.num_generation_tokens += static_cast<int64_t>(num_taken);
   if (finished()) metrics_.finished_time = std::chrono::steady_clock::now();
   CheckComplete(new_ids.first(num_taken));

@@ -182,6 +182,12 @@ void KVCacheManager::CacheBlocks(Request& request, Tables& tables, int64_t num_t
   }
 }
 
+void KVCacheManager::PublishComputed(Request& request) {
+  const auto it = tables_.find(request.id());
+  if (it == tables_.end() || !pool_.enable_caching()) return;
+  CacheBlocks(request, it->second, std::min(request.num_computed_tokens, request.num_tokens() - 1));
+}
+
 void KVCacheManager::Free(const Request& request) {
   const auto it = tables_.find(request.id());
   if (it == tables_.end()) return;

@@ -54,6 +54,11 @@ class KVCacheManager {
   bool AllocateSlots(Request& request, int64_t num_new_tokens, const ComputedBlocks& computed,
                      const Admission& admission);
 
+  // With prefix caching, publishes the full blocks of the request's computed tokens that are not published, because
+  // AllocateSlots did not know their tokens. Ignores the last token, which is not computed without drafts either. The
+  // request may have finished.
+  void PublishComputed(Request& request);
+
   // Frees all blocks of the request. Its cached blocks stay in the prefix cache.
   void Free(const Request& request);
 

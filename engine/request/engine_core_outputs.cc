@@ -12,6 +12,8 @@ void EngineCoreOutput::Clear() {
   error.clear();
   num_cached_tokens = 0;
   num_preemptions = 0;
+  num_draft_tokens = 0;
+  num_accepted_draft_tokens = 0;
   scheduled_time = {};
   first_token_time = {};
   last_token_time = {};
@@ -26,6 +28,8 @@ void EngineCoreOutput::Merge(const EngineCoreOutput& later) {
   error = later.error;
   num_cached_tokens = later.num_cached_tokens;
   num_preemptions = later.num_preemptions;
+  num_draft_tokens = later.num_draft_tokens;
+  num_accepted_draft_tokens = later.num_accepted_draft_tokens;
   scheduled_time = later.scheduled_time;
   first_token_time = later.first_token_time;
   last_token_time = later.last_token_time;

@@ -26,8 +26,10 @@ struct EngineCoreOutput {
   std::string error;                     // with FinishReason::kError
   int64_t num_cached_tokens = 0;         // prompt tokens found in the prefix cache before any preemption
   int64_t num_preemptions = 0;
-  SteadyTime scheduled_time{};    // of the first admission
-  SteadyTime first_token_time{};  // measured in the engine
+  int64_t num_draft_tokens = 0;           // verified for the request since its start
+  int64_t num_accepted_draft_tokens = 0;  // of these
+  SteadyTime scheduled_time{};            // of the first admission
+  SteadyTime first_token_time{};          // measured in the engine
   SteadyTime last_token_time{};
 
   // Resets the entry but keeps its capacity.

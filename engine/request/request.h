@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/config/speculative_config.h"
 #include "engine/request/block_hash.h"
 #include "engine/request/engine_core_request.h"
 #include "engine/request/logprobs.h"
@@ -60,6 +61,8 @@ class Request {
   RequestStatus status = RequestStatus::kWaiting;
   int64_t num_computed_tokens = 0;
   int64_t num_preemptions = 0;
+  int64_t num_draft_tokens = 0;           // verified since the start
+  int64_t num_accepted_draft_tokens = 0;  // of these
   int64_t num_cached_tokens = -1;  // prefix-cache hit of the last admission before any preemption; -1: not admitted yet
   std::optional<int32_t> stop_token_id;
   SteadyTime scheduled_time{};
@@ -70,6 +73,16 @@ class Request {
   bool sent_to_workers = false;
   int64_t num_output_tokens_sent = 0;
   int64_t num_blocks_sent = 0;
+
+  // Tokens that may follow, which the next step that schedules the request verifies, and who proposed them. Until that
+  // step ends, the first num_scheduled_drafts of them are being verified.
+  std::vector<int32_t> spec_token_ids;
+  SpeculativeMethod spec_method = SpeculativeMethod::kOff;
+  int64_t num_scheduled_drafts = 0;
+  void ClearDrafts() {
+    spec_token_ids.clear();
+    num_scheduled_drafts = 0;
+  }
 
   // Appended chunk by chunk and returned with the first token.
   Logprobs prompt_logprobs;

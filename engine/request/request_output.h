@@ -45,6 +45,8 @@ struct RequestMetrics {
   SteadyTime finished_time{};
   int64_t num_generation_tokens = 0;
   int64_t num_preemptions = 0;
+  int64_t num_draft_tokens = 0;           // that speculation verified
+  int64_t num_accepted_draft_tokens = 0;  // of these
 
   Seconds queue_time() const { return Between(arrival_time, scheduled_time); }
   Seconds time_to_first_token() const { return Between(arrival_time, first_token_time); }

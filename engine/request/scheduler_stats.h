@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "engine/request/spec_decoding_stats.h"
+
 namespace vllm {
 
 struct PrefixCacheStats {
@@ -23,12 +25,13 @@ struct SchedulerStats {
   PrefixCacheStats prefix_cache;      // since start
   int64_t num_preemptions = 0;        // since start
   int64_t num_scheduled_tokens = 0;   // in the last step
-  int64_t num_computed_tokens = 0;    // prompt and output tokens of all completed steps
+  int64_t num_computed_tokens = 0;    // prompt and output tokens of all completed steps, without rejected drafts
   int64_t num_prompt_tokens = 0;      // the prompt tokens among these
   int64_t num_generation_tokens = 0;  // sampled tokens
   // Prompt tokens, prefix cache hits and sampled tokens of interactive requests.
   int64_t num_interactive_tokens = 0;
   bool admission_paused = false;
+  SpecDecodingStats spec_decoding = {};  // since start
 };
 
 }  // namespace vllm

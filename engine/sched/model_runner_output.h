@@ -19,6 +19,9 @@ struct ModelRunnerOutput {
   std::vector<RequestId> request_ids;
   std::vector<int32_t> sampled_token_ids;  // entry i: [sampled_offsets[i], sampled_offsets[i + 1])
   std::vector<size_t> sampled_offsets{0};
+  // The number of drafts of entry i that equal the sampled tokens at their positions, so that their keys and values are
+  // those of the request. Always less than the number of sampled tokens, unless both are 0.
+  std::vector<int32_t> num_accepted_drafts;
   // Logprobs of the sampled tokens; logprobs_index[i] is the index in `logprobs` for entry i, or -1.
   std::vector<Logprobs> logprobs;
   std::vector<int32_t> logprobs_index;

@@ -156,8 +156,14 @@ void Scheduler::ScheduleRunning(int64_t& token_budget, bool interactive) {
       continue;
     }
 
+    int64_t num_drafts =
+        NumDraftsThatFit(*request, num_new_tokens, token_budget, num_running() - static_cast<int64_t>(index) - 1);
     bool preempted_itself = false;
-    while (!kv_cache_.AllocateSlots(*request, num_new_tokens)) {
+    while (!kv_cache_.AllocateSlots(*request, num_new_tokens + num_drafts)) {
+      if (num_drafts > 0) {
+        num_drafts = 0;
+        continue;
+      }
       preempted_itself = PreemptOne(index, token_budget) == request;
       if (preempted_itself) break;
     }
@@ -167,10 +173,41 @@ void Scheduler::ScheduleRunning(int64_t& token_budget, bool interactive) {
       if (scheduled_.empty()) continue;
       break;
     }
-    scheduled_.push_back({request, num_new_tokens, RequestStatus::kRunning});
-    token_budget -= num_new_tokens;
+    request->num_scheduled_drafts = num_drafts;
+    scheduled_.push_back({request, num_new_tokens + num_drafts, RequestStatus::kRunning});
+    token_budget -= num_new_tokens + num_drafts;
     ++index;
   }
+}
+
+int64_t Scheduler::NumDraftsThatFit(const Request& request, int64_t num_new_tokens, int64_t token_budget,
+                                    int64_t num_later) const {
+  if (request.spec_token_ids.empty() || request.num_computed_tokens + num_new_tokens < request.num_tokens()) return 0;
+  auto limit = static_cast<int64_t>(request.spec_token_ids.size());
+  limit = std::min(limit, token_budget - num_new_tokens - num_later);
+  if (config_.long_prefill_token_threshold > 0) {
+    limit = std::min(limit, config_.long_prefill_token_threshold - num_new_tokens);
+  }
+  // Drafts must not take blocks that the other requests need for their next tokens.
+  if (kv_cache_.pool().num_free_blocks() <= num_running() * static_cast<int64_t>(kv_cache_.num_groups())) {
+    const int64_t num_tokens = request.num_computed_tokens + num_new_tokens;
+    limit = std::min(limit, kv_cache_.BlocksFor(num_tokens) * kv_cache_.block_size() - num_tokens);
+  }
+  return std::max<int64_t>(0, limit);
+}
+
+int64_t Scheduler::MaxDrafts(const Request& request) const {
+  int64_t limit = max_num_tokens_ - request.num_tokens();
+  if (request.params().max_tokens) limit = std::min(limit, *request.params().max_tokens - request.num_output_tokens());
+  return std::max<int64_t>(0, limit - 1);
+}
+
+void Scheduler::SetDrafts(RequestId id, std::span<const int32_t> token_ids, SpeculativeMethod method) {
+  Request* request = Find(id);
+  if (request == nullptr || request->status != RequestStatus::kRunning || token_ids.empty()) return;
+  const auto count = std::min(token_ids.size(), static_cast<size_t>(MaxDrafts(*request)));
+  request->spec_token_ids.assign(token_ids.begin(), token_ids.begin() + static_cast<std::ptrdiff_t>(count));
+  request->spec_method = method;
 }
 
 Request* Scheduler::PreemptOne(size_t& request_index, int64_t& token_budget) {
@@ -202,6 +239,7 @@ Request* Scheduler::PreemptOne(size_t& request_index, int64_t& token_budget) {
   victim->num_blocks_sent = 0;
   // Prompt logprobs are computed again from the first position.
   victim->prompt_logprobs.Clear();
+  victim->ClearDrafts();
   ++victim->num_preemptions;
   ++num_preemptions_;
   waiting_->Prepend(victim);
@@ -302,6 +340,9 @@ void Scheduler::MakeCachedRequestData(const Request& request, bool resumed) {
   const auto tokens = request.output_token_ids().subspan(static_cast<size_t>(request.num_output_tokens_sent));
   data.new_token_ids.insert(data.new_token_ids.end(), tokens.begin(), tokens.end());
   data.new_token_offsets.push_back(data.new_token_ids.size());
+  const auto drafts = std::span(request.spec_token_ids).first(static_cast<size_t>(request.num_scheduled_drafts));
+  data.spec_token_ids.insert(data.spec_token_ids.end(), drafts.begin(), drafts.end());
+  data.spec_token_offsets.push_back(data.spec_token_ids.size());
   for (size_t g = 0; g < kv_cache_.num_groups(); ++g) {
     const auto blocks = kv_cache_.Blocks(request.id(), g).subspan(static_cast<size_t>(request.num_blocks_sent));
     for (const KVCacheBlock* block : blocks) data.new_block_ids.push_back(block->block_id);
@@ -322,6 +363,7 @@ void Scheduler::RollBackStep() {
   };
   for_each_scheduled([this](Request& request, int64_t num_tokens, RequestStatus /*status_before*/) {
     request.num_computed_tokens -= num_tokens;
+    request.ClearDrafts();
     kv_cache_.Unpublish(request, request.num_computed_tokens);
   });
   // A request admitted in this step may share blocks that another request was to fill in the same step, so it loses all
@@ -359,8 +401,12 @@ void Scheduler::UpdateFromOutput(const ModelRunnerOutput& output, EngineCoreOutp
     if (request == nullptr || request->status != RequestStatus::kRunning) continue;
     const size_t begin = output.sampled_offsets[i];
     const auto token_ids = std::span(output.sampled_token_ids).subspan(begin, output.sampled_offsets[i + 1] - begin);
+    const bool had_drafts = request->num_scheduled_drafts > 0;
+    if (had_drafts) SettleDrafts(*request, i < output.num_accepted_drafts.size() ? output.num_accepted_drafts[i] : 0);
     if (token_ids.empty()) continue;
+    request->ClearDrafts();  // also those that did not fit into the step, because they follow older tokens
     const size_t num_appended = AppendTokens(*request, token_ids);
+    if (had_drafts) kv_cache_.PublishComputed(*request);
     const int32_t row = i < output.logprobs_index.size() ? output.logprobs_index[i] : -1;
     AddOutput(*request, num_appended, row < 0 ? nullptr : &output.logprobs[static_cast<size_t>(row)], outputs);
     if (IsFinished(request->status)) Release(*request);
@@ -370,6 +416,17 @@ void Scheduler::UpdateFromOutput(const ModelRunnerOutput& output, EngineCoreOutp
   num_prompt_tokens_ += num_prompt_tokens_in_step_;
   num_interactive_tokens_ += num_interactive_prompt_tokens_in_step_;
   outputs.stats = MakeStats();
+}
+
+void Scheduler::SettleDrafts(Request& request, int64_t num_accepted) {
+  const int64_t num_rejected = request.num_scheduled_drafts - num_accepted;
+  request.num_computed_tokens -= num_rejected;
+  num_computed_tokens_ -= num_rejected;
+  request.num_draft_tokens += request.num_scheduled_drafts;
+  request.num_accepted_draft_tokens += num_accepted;
+  spec_decoding_.Add(request.spec_method, static_cast<size_t>(request.num_scheduled_drafts),
+                     static_cast<size_t>(num_accepted));
+  request.num_scheduled_drafts = 0;
 }
 
 size_t Scheduler::AppendTokens(Request& request, std::span<const int32_t> token_ids) {
@@ -402,6 +459,8 @@ EngineCoreOutput& Scheduler::AddOutput(Request& request, size_t num_new_tokens, 
   output.stop_token_id = request.stop_token_id;
   output.num_cached_tokens = std::max<int64_t>(0, request.num_cached_tokens);
   output.num_preemptions = request.num_preemptions;
+  output.num_draft_tokens = request.num_draft_tokens;
+  output.num_accepted_draft_tokens = request.num_accepted_draft_tokens;
   output.scheduled_time = request.scheduled_time;
   output.first_token_time = request.first_token_time;
   output.last_token_time = request.last_token_time;
@@ -446,7 +505,8 @@ SchedulerStats Scheduler::MakeStats() const {
           .num_prompt_tokens = num_prompt_tokens_,
           .num_generation_tokens = num_generation_tokens_,
           .num_interactive_tokens = num_interactive_tokens_,
-          .admission_paused = admission_paused_};
+          .admission_paused = admission_paused_,
+          .spec_decoding = spec_decoding_};
 }
 
 std::string Scheduler::CheckIntegrity() const {
@@ -459,6 +519,7 @@ std::string Scheduler::CheckIntegrity() const {
     const std::string name = "request " + std::to_string(request->id()) + ": ";
     if (Find(request->id()) != request) return name + "running but unknown";
     if (request->status != RequestStatus::kRunning) return name + "running without the status kRunning";
+    if (static_cast<int64_t>(request->spec_token_ids.size()) > MaxDrafts(*request)) return name + "too many drafts";
     if (request->num_computed_tokens > request->num_tokens()) return name + "more computed tokens than tokens";
     const auto num_blocks = static_cast<int64_t>(kv_cache_.Blocks(request->id()).size());
     // After a rolled-back step there may be more blocks than needed.
@@ -471,6 +532,7 @@ std::string Scheduler::CheckIntegrity() const {
     if (IsFinished(request->status)) return name + "finished but not destroyed";
     if (request->num_computed_tokens != 0) return name + "waiting with computed tokens";
     if (!kv_cache_.Blocks(id).empty()) return name + "waiting with blocks";
+    if (!request->spec_token_ids.empty()) return name + "waiting with drafts";
   }
   return {};
 }

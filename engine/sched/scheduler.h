@@ -65,6 +65,13 @@ class Scheduler {
   // scheduled, the result may still contain finished_req_ids.
   const SchedulerOutput& Schedule();
 
+  // Sets the drafts that the next step with the request verifies, at most MaxDrafts(request) of them, and replaces those
+  // set before. Ignores unknown ids, requests that do not run, and empty drafts. A step verifies fewer drafts if its
+  // tokens or free blocks do not suffice. A request that is preempted, or whose step is rolled back, loses them.
+  void SetDrafts(RequestId id, std::span<const int32_t> token_ids, SpeculativeMethod method);
+  // Returns how many drafts could become tokens of the request, besides the token after them.
+  int64_t MaxDrafts(const Request& request) const;
+
   // Processes a step's results: appends tokens, checks for stops, and adds an entry to `outputs` for each request that
   // has new tokens or ended. Keeps existing entries of `outputs`. Ignores requests that ended during the step. A
   // request in model_runner_output.failed ends with FinishReason::kError, and the blocks that it published are removed
@@ -101,7 +108,7 @@ class Scheduler {
  private:
   struct ScheduledRequest {
     Request* request = nullptr;
-    int64_t num_tokens = 0;
+    int64_t num_tokens = 0;  // with the drafts
     RequestStatus status_before = RequestStatus::kRunning;
   };
 
@@ -114,6 +121,10 @@ class Scheduler {
   bool AdmitFirst(int64_t num_new_tokens, const ComputedBlocks& computed);
   // Returns true if an interactive request has not computed its prompt, or has to compute it again.
   bool HasInteractivePrefill() const;
+  // Returns how many drafts of a running request this step can verify after num_new_tokens other tokens of it, so that a
+  // token remains for each of the num_later requests after it.
+  int64_t NumDraftsThatFit(const Request& request, int64_t num_new_tokens, int64_t token_budget,
+                           int64_t num_later) const;
   // Preempts the running request that the policy selects, an interactive one only if no other is running: moves it to
   // the waiting queue and returns it. If the request precedes running_[request_index], adjusts the index. If the
   // request was scheduled in this step, returns its tokens to the budget.
@@ -122,6 +133,8 @@ class Scheduler {
   void MakeNewRequestData(Request& request);
   void MakeCachedRequestData(const Request& request, bool resumed);
 
+  // Takes back the computed tokens that belong to rejected drafts, and counts all drafts of the step.
+  void SettleDrafts(Request& request, int64_t num_accepted);
   // Appends sampled tokens until one ends the request. Returns the number of appended tokens.
   size_t AppendTokens(Request& request, std::span<const int32_t> token_ids);
   EngineCoreOutput& AddOutput(Request& request, size_t num_new_tokens, const Logprobs* logprobs,
@@ -158,6 +171,7 @@ class Scheduler {
   int64_t num_interactive_prompt_tokens_in_step_ = 0;
   int64_t num_interactive_tokens_ = 0;
   bool admission_paused_ = false;
+  SpecDecodingStats spec_decoding_;
 };
 
 }  // namespace vllm

@@ -10,6 +10,8 @@ void CachedRequestData::Clear() {
   new_token_offsets.assign(1, 0);
   new_block_ids.clear();
   new_block_offsets.assign(1, 0);
+  spec_token_ids.clear();
+  spec_token_offsets.assign(1, 0);
 }
 
 void SchedulerOutput::Clear() {

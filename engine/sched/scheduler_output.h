@@ -30,6 +30,10 @@ struct CachedRequestData {
   std::vector<size_t> new_token_offsets{0};
   std::vector<int32_t> new_block_ids;
   std::vector<size_t> new_block_offsets{0};
+  // The drafts of entry i, in the layout of new_token_ids. They follow the request's tokens in this step only, and the
+  // last tokens that the entry computes are its drafts.
+  std::vector<int32_t> spec_token_ids;
+  std::vector<size_t> spec_token_offsets{0};
 
   size_t size() const { return request_ids.size(); }
   std::span<const int32_t> NewTokens(size_t i) const {
@@ -38,12 +42,15 @@ struct CachedRequestData {
   std::span<const int32_t> NewBlocks(size_t i) const {
     return std::span(new_block_ids).subspan(new_block_offsets[i], new_block_offsets[i + 1] - new_block_offsets[i]);
   }
+  std::span<const int32_t> Drafts(size_t i) const {
+    return std::span(spec_token_ids).subspan(spec_token_offsets[i], spec_token_offsets[i + 1] - spec_token_offsets[i]);
+  }
   void Clear();
 };
 
 struct NumScheduledTokens {
   RequestId request_id = 0;
-  int64_t num_tokens = 0;
+  int64_t num_tokens = 0;  // with the drafts
 };
 
 struct SchedulerOutput {

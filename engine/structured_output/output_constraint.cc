@@ -23,6 +23,14 @@ OutputConstraint::OutputConstraint(const EngineCoreRequest& request)
   thinking_.emplace(request.reasoning_format, request.prompt_token_ids);
 }
 
+OutputConstraint::OutputConstraint(const OutputConstraint& other)
+    : matcher_(other.matcher_),
+      start_id_(other.start_id_),
+      thinking_(other.thinking_),
+      error_(other.error_),
+      may_force_(other.may_force_),
+      must_stop_(other.must_stop_) {}
+
 int32_t OutputConstraint::ThoughtStart() const {
   return thinking_ && thinking_->phase() == ReasoningPhase::kBefore && !thinking_->has_thought() ? start_id_ : -1;
 }

@@ -22,6 +22,9 @@ class OutputConstraint {
   // Thinking of the kind kTokens is not constrained. Of other kinds, the grammar itself contains it. REQUIRES:
   // request.grammar is not null.
   explicit OutputConstraint(const EngineCoreRequest& request);
+  // The copy is at the same point of the text, and independent.
+  OutputConstraint(const OutputConstraint& other);
+  OutputConstraint& operator=(const OutputConstraint&) = delete;
 
   // Adds the next token of the output. Returns false if it is not allowed, or if the grammar is so ambiguous that the
   // text exceeds a limit. In the second case, FillBitmask throws from then on.

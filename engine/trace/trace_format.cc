@@ -277,15 +277,19 @@ void UpdateFields(IO& io, Update& update) {
   int64_t num_tags = 0;
   for (auto& sampled : update.sampled) {
     Id(io, sampled.request_id, previous);
-    uint64_t low = (sampled.num_tags > 0 ? 8u : 0u) | static_cast<uint64_t>(sampled.end);
-    io.Packed(sampled.num_tokens, 4, low);
+    uint64_t low = (sampled.num_accepted_drafts > 0 ? 16u : 0u) | (sampled.num_tags > 0 ? 8u : 0u) |
+                   static_cast<uint64_t>(sampled.end);
+    io.Packed(sampled.num_tokens, 5, low);
     if constexpr (!std::is_const_v<Update>) {
       io.Check((low & 7) <= static_cast<uint64_t>(SampledEnd::kError), "unknown end of a request");
       io.Check(sampled.num_tokens <= kMaxSampledTokens, "too many tokens of a request");
       sampled.end = static_cast<SampledEnd>(low & 7);
       sampled.num_tags = 0;
+      sampled.num_accepted_drafts = 0;
     }
     if ((low & 8) != 0) io.Unsigned(sampled.num_tags);
+    if ((low & 16) != 0) io.Unsigned(sampled.num_accepted_drafts);
+    io.Check(sampled.num_accepted_drafts <= kMaxSpeculativeTokens, "too many accepted drafts");
     io.Check(sampled.num_tags <= sampled.num_tokens, "more blocks than tokens");
     num_tags += sampled.num_tags;
   }
@@ -318,6 +322,16 @@ void Fields(IO& io, Record& record) {
       return;
     case TraceRecordType::kPause:
       return io.Switch(record.paused);
+    case TraceRecordType::kDrafts: {
+      io.Count(record.drafts, 2);
+      RequestId previous = 0;
+      for (auto& drafts : record.drafts) {
+        Id(io, drafts.request_id, previous);
+        io.Unsigned(drafts.num_tokens);
+        io.Check(drafts.num_tokens <= kMaxSpeculativeTokens, "too many drafts of a request");
+      }
+      return;
+    }
   }
 }
 
@@ -350,7 +364,7 @@ bool AppendTraceRecord(const TraceRecord& record, std::string& payload, std::str
 void DecodeTraceRecord(std::string_view payload, TraceRecord& record) {
   if (payload.empty()) throw ModelError("record without a type");
   const auto type = static_cast<unsigned char>(payload.front());
-  if (type < static_cast<uint8_t>(TraceRecordType::kBegin) || type > static_cast<uint8_t>(TraceRecordType::kPause)) {
+  if (type < static_cast<uint8_t>(TraceRecordType::kBegin) || type > static_cast<uint8_t>(TraceRecordType::kDrafts)) {
     throw ModelError("unknown record type (" + std::to_string(type) + ")");
   }
   record.type = static_cast<TraceRecordType>(type);

@@ -4,11 +4,11 @@
 // thread.
 //
 // clang-format off
-//   trace     = "vllmcli-trace " version "\n" record*       version: decimal digits, at present "1"
+//   trace     = "vllmcli-trace " version "\n" record*       version: decimal digits, at present "2"
 //   record    = length payload checksum
 //   length    = uint                                        bytes of the payload, at most kMaxRecordBytes
 //   checksum  = 4 bytes, little-endian                      the low half of the payload's XXH3-64 hash
-//   payload   = begin | add | finish | reset | pause | step | update | rollback | end
+//   payload   = begin | add | finish | reset | pause | step | update | rollback | end | drafts
 //
 //   begin     = 1 uint byte* uint{10} uint uint*            always the first record, and only there
 //       version of the program (a count and that many bytes); max_num_batched_tokens, max_num_seqs,
@@ -28,12 +28,14 @@
 //       running; if has_blocks, the number of its new block ids in all groups
 //   update    = 6 uint uint sampled* tag*                   UpdateFromOutput
 //       us since the step; the requests that got tokens or ended
-//   sampled   = id uint [uint]
-//       tokens << 4 | has_tags << 3 | end (0: continues, 1: EOS, 2: stop token, 3: length, 4: error); if has_tags, the
-//       number of blocks that these tokens completed
+//   sampled   = id uint [uint] [uint]
+//       tokens << 5 | has_accepted << 4 | has_tags << 3 | end (0: continues, 1: EOS, 2: stop token, 3: length, 4: error);
+//       if has_tags, the number of blocks that these tokens completed; if has_accepted, the number of accepted drafts
 //   rollback  = 7 uint                                      RollBackStep; us since the step
 //   end       = 8                                           the engine shut down normally
 //   pause     = 9 uint                                      SetAdmissionPaused; 1 if paused, else 0
+//   drafts    = 10 uint count*                              SetDrafts
+//   count     = id uint                                     the number of drafts of a request
 //
 //   uint      = LEB128: 7 bits per byte, the lowest first; the high bit is set in all bytes but the last
 //   sint      = uint                                        zigzag: 0, -1, 1, -2, ... are 0, 1, 2, 3, ...
@@ -52,13 +54,13 @@
 // token.
 //
 // clang-format off
-//   76 6c 6c 6d 63 6c 69 2d 74 72 61 63 65 20 31 0a                         "vllmcli-trace 1\n"
+//   76 6c 6c 6d 63 6c 69 2d 74 72 61 63 65 20 32 0a                         "vllmcli-trace 2\n"
 //   11  01 03 30 2e 31  02 08 00 01 00 01 10 01 0a 40  01 00  59 b0 9c b7   begin: "0.1", 2 tokens, 8 sequences, ...
 //   09  02 02 03 00 03 00 00 00 01  a7 8f 45 73                             add: request 1, 3 tokens, max_tokens 2
 //   0b  05 00 01 00 00 01  02 15 00 01  00  99 13 0e 7d                     step: 2 tokens of request 1, new, block 1
 //   03  06 07 00  b1 be fa 13                                               update after 7 us: no token sampled
 //   08  05 09 01 00 00 01  02 08  24 ae cd 65                               step after 9 us: 1 token of request 1
-//   05  06 07 01  02 10  6d d7 75 b3                                        update: request 1 got a token
+//   05  06 07 01  02 20  a5 87 c8 e2                                        update: request 1 got a token
 // clang-format on
 #pragma once
 
@@ -75,12 +77,12 @@
 namespace vllm {
 
 inline constexpr std::string_view kTraceMagic = "vllmcli-trace ";
-inline constexpr int kTraceVersion = 1;
+inline constexpr int kTraceVersion = 2;
 inline constexpr size_t kMaxRecordBytes = size_t{16} << 20;
 // Upper limits for fields of a record. The recorder clamps times; larger counts are an error.
 inline constexpr int64_t kMaxElapsedUs = int64_t{1} << 40;
 inline constexpr int64_t kMaxScheduledTokens = int64_t{1} << 30;
-inline constexpr int64_t kMaxSampledTokens = 64;
+inline constexpr int64_t kMaxSampledTokens = 1024;
 
 enum class TraceRecordType : uint8_t {
   kBegin = 1,
@@ -92,6 +94,7 @@ enum class TraceRecordType : uint8_t {
   kRollBack,
   kEnd,
   kPause,
+  kDrafts,
 };
 
 struct TraceBegin {
@@ -149,6 +152,12 @@ struct TraceSampled {
   int64_t num_tokens = 0;
   SampledEnd end = SampledEnd::kContinues;
   int64_t num_tags = 0;
+  int64_t num_accepted_drafts = 0;
+};
+
+struct TraceDrafts {
+  RequestId request_id = 0;
+  int64_t num_tokens = 0;
 };
 
 struct TraceUpdate {
@@ -168,6 +177,7 @@ struct TraceRecord {
   TraceStep step;
   TraceUpdate update;
   int64_t rollback_elapsed_us = 0;
+  std::vector<TraceDrafts> drafts;
 };
 
 // Returns the number of tags of an added request.

@@ -172,15 +172,28 @@ void TraceRecorder::Update(const EngineCoreOutputs& outputs) noexcept {
       sampled.end = SampledEndOf(output);
       const auto it = sequences_.find(output.request_id);
       if (it == sequences_.end()) continue;
-      if (sampled.end != SampledEnd::kContinues) {
-        sequences_.erase(it);
-      } else if (has_tags_) {
+      sampled.num_accepted_drafts = output.num_accepted_draft_tokens -
+                                    std::exchange(it->second.num_accepted_drafts, output.num_accepted_draft_tokens);
+      if (has_tags_) {
         const size_t num_tags = update.tags.size();
         for (const int32_t id : output.new_token_ids) PushToken(it->second, id, update.tags);
         sampled.num_tags = static_cast<int64_t>(update.tags.size() - num_tags);
       }
+      if (sampled.end != SampledEnd::kContinues) sequences_.erase(it);
     }
     Append();
+  });
+}
+
+void TraceRecorder::Drafts(std::span<Request* const> running) noexcept {
+  Guard([&] {
+    record_.type = TraceRecordType::kDrafts;
+    record_.drafts.clear();
+    for (const Request* request : running) {
+      if (request->spec_token_ids.empty()) continue;
+      record_.drafts.push_back({request->id(), static_cast<int64_t>(request->spec_token_ids.size())});
+    }
+    if (!record_.drafts.empty()) Append();
   });
 }
 

@@ -17,6 +17,7 @@
 
 #include "engine/request/engine_core_outputs.h"
 #include "engine/request/engine_core_request.h"
+#include "engine/request/request.h"
 #include "engine/sched/scheduler_output.h"
 #include "engine/trace/sip_hash.h"
 #include "engine/trace/trace_format.h"
@@ -47,6 +48,8 @@ class TraceRecorder {
   void Step(const SchedulerOutput& step, int64_t num_blocks_in_use) noexcept;
   // Scheduler::UpdateFromOutput has filled `outputs`, which was empty before.
   void Update(const EngineCoreOutputs& outputs) noexcept;
+  // The drafts that the running requests have now.
+  void Drafts(std::span<Request* const> running) noexcept;
   void RollBack() noexcept;
   // Writes the buffered records. Call this when no further step follows soon.
   void Flush() noexcept;
@@ -61,6 +64,7 @@ class TraceRecorder {
   struct Sequence {
     uint64_t parent_tag = 0;
     std::vector<int32_t> partial_block;
+    int64_t num_accepted_drafts = 0;
   };
 
   // Runs `record`, which fills record_ and may append it. An exception ends the trace.

@@ -79,6 +79,12 @@ class Replay {
       case TraceRecordType::kPause:
         scheduler_->SetAdmissionPaused(record.paused);
         break;
+      case TraceRecordType::kDrafts:
+        for (const TraceDrafts& drafts : record.drafts) {
+          made_up_drafts_.assign(static_cast<size_t>(drafts.num_tokens), kPlainToken);
+          scheduler_->SetDrafts(drafts.request_id, made_up_drafts_, SpeculativeMethod::kSuffix);
+        }
+        break;
     }
     return {};
   }
@@ -195,8 +201,12 @@ class Replay {
         runner_output_.failed.emplace_back(sampled.request_id, "");
         continue;
       }
-      if (sampled.num_tokens == 0 || request->num_computed_tokens != request->num_tokens()) {
+      if (sampled.num_tokens == 0 ||
+          request->num_computed_tokens - request->num_scheduled_drafts != request->num_tokens()) {
         throw ModelError(name + ": has a result that this step cannot compute");
+      }
+      if (sampled.num_accepted_drafts > request->num_scheduled_drafts) {
+        throw ModelError(name + ": more drafts are accepted than were verified");
       }
       AddSampled(sampled, *request, std::span(update.tags), tag_index, name);
     }
@@ -212,7 +222,7 @@ class Replay {
   void AddSampled(const TraceSampled& sampled, const Request& request, std::span<const uint64_t> tags,
                   size_t& tag_index, const std::string& name) {
     const size_t end_of_tags = tag_index + static_cast<size_t>(sampled.num_tags);
-    const bool has_tags = begin_.cache.enable_prefix_caching && sampled.end == SampledEnd::kContinues;
+    const bool has_tags = begin_.cache.enable_prefix_caching;
     runner_output_.request_ids.push_back(sampled.request_id);
     for (int64_t i = 1; i <= sampled.num_tokens; ++i) {
       int32_t token = kPlainToken;
@@ -227,6 +237,7 @@ class Replay {
     if (tag_index != end_of_tags) throw ModelError(name + ": has too many block tags");
     runner_output_.sampled_offsets.push_back(runner_output_.sampled_token_ids.size());
     runner_output_.logprobs_index.push_back(-1);
+    runner_output_.num_accepted_drafts.push_back(static_cast<int32_t>(sampled.num_accepted_drafts));
   }
 
   const TraceBegin begin_;
@@ -239,6 +250,7 @@ class Replay {
   bool is_in_step_ = false;
   std::unordered_set<RequestId> unsampled_;  // scheduled in the last step, without a result so far
   TraceStep replayed_;
+  std::vector<int32_t> made_up_drafts_;
   ModelRunnerOutput runner_output_;
   EngineCoreOutputs outputs_;
 };

@@ -27,7 +27,17 @@ CachedRequestState& InputBatch::StateOf(RequestId request_id) {
   return *it->second;
 }
 
+void InputBatch::RemoveDrafts() {
+  for (const BatchEntry& entry : entries_) {
+    CachedRequestState& state = *entry.state;
+    state.token_ids.resize(static_cast<size_t>(state.num_tokens()));
+    state.num_drafts = 0;
+  }
+}
+
 void InputBatch::Update(const SchedulerOutput& scheduler_output) {
+  RemoveDrafts();
+  entries_.clear();
   for (const RequestId id : scheduler_output.finished_req_ids) states_.erase(id);
 
   for (const NewRequestData& data : scheduler_output.scheduled_new_reqs) {
@@ -64,14 +74,16 @@ void InputBatch::Update(const SchedulerOutput& scheduler_output) {
     const std::span<const int32_t> tokens = cached.NewTokens(i);
     state.token_ids.insert(state.token_ids.end(), tokens.begin(), tokens.end());
     for (const int32_t id : tokens) state.FeedOutput(id);
+    const std::span<const int32_t> drafts = cached.Drafts(i);
+    state.token_ids.insert(state.token_ids.end(), drafts.begin(), drafts.end());
+    state.num_drafts = static_cast<int64_t>(drafts.size());
     state.num_computed_tokens = cached.num_computed_tokens[i];
     // If a request is preempted before its first token, the scheduler discards its prompt logprobs. They are computed
     // again from the first position.
-    const bool in_prompt = static_cast<int64_t>(state.token_ids.size()) == state.num_prompt_tokens();
+    const bool in_prompt = state.num_tokens() == state.num_prompt_tokens();
     if (cached.resumed_from_preemption[i] != 0 && in_prompt) state.num_prompt_logprobs = 0;
   }
 
-  entries_.clear();
   token_ids_.clear();
   positions_.clear();
   attention_.rows.clear();

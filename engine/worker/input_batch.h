@@ -23,7 +23,10 @@ struct BatchEntry {
   int64_t num_rows = 0;
 
   int64_t first_position() const { return state->num_computed_tokens; }
-  // A token is sampled from the entry's last row only if that row is the request's last known token.
+  int64_t num_drafts() const { return state->num_drafts; }
+  // Returns the row of the request's last token, followed by the rows of its drafts. REQUIRES: samples().
+  int64_t first_sampled_row() const { return first_row + num_rows - 1 - num_drafts(); }
+  // Tokens are sampled only if the entry's last row is that of the request's last known token or draft.
   bool samples() const { return first_position() + num_rows == static_cast<int64_t>(state->token_ids.size()); }
 };
 
@@ -49,6 +52,8 @@ class InputBatch {
   CachedRequestState& StateOf(RequestId request_id);
   // Appends n blocks to each of the request's block tables. block_ids: [num_groups, n].
   void AddBlocks(std::span<const int32_t> block_ids, CachedRequestState& state) const;
+  // Removes the drafts of the last step from the requests.
+  void RemoveDrafts();
   void AddRows(const CachedRequestState& state, int64_t first, int64_t last);
 
   int64_t max_model_len_;

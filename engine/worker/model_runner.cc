@@ -51,6 +51,8 @@ ModelRunner::ModelRunner(const VllmConfig& config, const StepContext& step, Mode
   // Each token of a step has at most one row of logits.
   logits_rows_.reserve(static_cast<size_t>(config.scheduler.max_num_batched_tokens));
   forced_tokens_.reserve(logits_rows_.capacity());
+  allowed_drafts_.reserve(logits_rows_.capacity());
+  draft_offsets_.reserve(logits_rows_.capacity());
   for (int thread = 0; thread < step.threads->num_threads(); ++thread)
     samplers_.emplace_back(config.model.vocab_size, *step.kernels,
                            config.logprobs_mode == LogprobsMode::kProcessedLogprobs);
@@ -97,6 +99,7 @@ void ModelRunner::Execute(const SchedulerOutput& scheduler_output, KVCache& cach
   for (AttentionGroup& group : batch_.attention().groups) group.plan.Make(group.sequences);
 
   FindForcedTokens();
+  MakeDraftStates();
   const MasksInProgress masks(mask_thread_);
   StartMasks();
   const ModelInput input{batch_.token_ids(), batch_.positions(), batch_.attention()};
@@ -120,14 +123,61 @@ void ModelRunner::FindForcedTokens() {
   }
 }
 
+void ModelRunner::MakeDraftStates() {
+  allowed_drafts_.clear();
+  draft_offsets_.clear();
+  draft_states_.clear();
+  for (const BatchEntry& entry : batch_.entries()) {
+    const CachedRequestState& state = *entry.state;
+    draft_offsets_.push_back(draft_states_.size());
+    int64_t allowed = entry.samples() ? state.num_drafts : 0;
+    if (state.thinking != nullptr && !state.thinking->IsCopyable()) allowed = 0;
+    if (state.constraint != nullptr || state.thinking != nullptr) {
+      for (int64_t i = 0; i < allowed; ++i) {
+        const auto index = static_cast<size_t>(state.num_tokens() + i);
+        const DraftState* last = i == 0 ? nullptr : &draft_states_.back();
+        DraftState next;
+        if (state.constraint != nullptr) {
+          next.constraint = std::make_unique<OutputConstraint>(last == nullptr ? *state.constraint : *last->constraint);
+          if (!next.constraint->Feed(state.token_ids[index])) {
+            allowed = i;  // no token that may be sampled equals this draft
+            break;
+          }
+        }
+        if (state.thinking != nullptr) {
+          next.thinking = std::make_unique<ThinkingTracker>(last == nullptr ? *state.thinking : *last->thinking);
+          next.thinking->Feed(state.token_ids[index]);
+        }
+        draft_states_.push_back(std::move(next));
+      }
+    }
+    allowed_drafts_.push_back(allowed);
+  }
+}
+
+OutputConstraint* ModelRunner::ConstraintAfter(size_t entry, int64_t num_drafts) const {
+  const CachedRequestState& state = *batch_.entries()[entry].state;
+  if (num_drafts == 0 || state.constraint == nullptr) return state.constraint.get();
+  return draft_states_[draft_offsets_[entry] + static_cast<size_t>(num_drafts) - 1].constraint.get();
+}
+
+const ThinkingTracker* ModelRunner::ThinkingAfter(size_t entry, int64_t num_drafts) const {
+  const CachedRequestState& state = *batch_.entries()[entry].state;
+  if (num_drafts == 0 || state.thinking == nullptr) return state.thinking.get();
+  return draft_states_[draft_offsets_[entry] + static_cast<size_t>(num_drafts) - 1].thinking.get();
+}
+
 void ModelRunner::StartMasks() {
   if (mask_thread_ == nullptr) return;
   missing_masks_.clear();
   const std::vector<BatchEntry>& entries = batch_.entries();
   for (size_t i = 0; i < entries.size(); ++i) {
-    if (!entries[i].samples() || forced_tokens_[i] >= 0) continue;
-    OutputConstraint* const constraint = entries[i].state->constraint.get();
-    if (constraint != nullptr && constraint->NeedsMask()) missing_masks_.push_back(constraint);
+    if (!entries[i].samples() || entries[i].state->constraint == nullptr) continue;
+    for (int64_t n = 0; n <= allowed_drafts_[i]; ++n) {
+      OutputConstraint* const constraint = ConstraintAfter(i, n);
+      if (n == 0 && forced_tokens_[i] >= 0) continue;
+      if (constraint->NeedsMask()) missing_masks_.push_back(constraint);
+    }
   }
   mask_thread_->Start(missing_masks_);
 }
@@ -146,9 +196,12 @@ void ModelRunner::CollectLogitsRows() {
         logits_rows_.push_back({i, entry.first_row + position - entry.first_position(), target});
       }
     }
-    // A forced token needs logits only for its logprobs.
-    const bool needs_logits = forced_tokens_[i] < 0 || state.request->sampling_params.logprobs.has_value();
-    if (entry.samples() && needs_logits) logits_rows_.push_back({i, entry.first_row + entry.num_rows - 1, -1});
+    if (!entry.samples()) continue;
+    // Without drafts, a forced token needs logits only for its logprobs.
+    const bool needs_logits =
+        forced_tokens_[i] < 0 || entry.num_drafts() > 0 || state.request->sampling_params.logprobs.has_value();
+    if (!needs_logits) continue;
+    for (int64_t n = 0; n <= allowed_drafts_[i]; ++n) logits_rows_.push_back({i, entry.first_sampled_row() + n, -1, n});
   }
 }
 
@@ -200,16 +253,24 @@ void ModelRunner::SampleRow(size_t index, int thread, float* logits_row) {
         result.error = "the model's logits at a prompt position contain NaN or infinity";
       return;
     }
-    const std::span<const int32_t> tokens(state.token_ids);
+    const auto num_tokens = static_cast<size_t>(state.num_tokens() + row.num_drafts);
+    const std::span<const int32_t> tokens = std::span(state.token_ids).first(num_tokens);
     const auto num_prompt = static_cast<size_t>(state.num_prompt_tokens());
     SamplingRow sampling{logits, &params, tokens.first(num_prompt), tokens.subspan(num_prompt)};
-    sampling.forced_token_id = forced_tokens_[row.entry];
-    if (state.thinking != nullptr && sampling.forced_token_id < 0)
-      sampling.forced_token_id = state.thinking->ForcedToken(*params.thinking_token_budget);
+    OutputConstraint* const constraint = ConstraintAfter(row.entry, row.num_drafts);
+    if (row.num_drafts == 0) {
+      sampling.forced_token_id = forced_tokens_[row.entry];
+    } else if (constraint != nullptr) {
+      sampling.forced_token_id = constraint->ForcedToken();
+    }
+    if (const ThinkingTracker* thinking = ThinkingAfter(row.entry, row.num_drafts);
+        thinking != nullptr && sampling.forced_token_id < 0) {
+      sampling.forced_token_id = thinking->ForcedToken(*params.thinking_token_budget);
+    }
     if (TokenBitmask& bitmask = bitmasks_[static_cast<size_t>(thread)];
-        state.constraint != nullptr && sampling.forced_token_id < 0 && state.constraint->FillBitmask(bitmask)) {
+        constraint != nullptr && sampling.forced_token_id < 0 && constraint->FillBitmask(bitmask)) {
       sampling.bitmask = bitmask;
-      sampling.must_stop = state.constraint->MustStop();
+      sampling.must_stop = constraint->MustStop();
     }
     result.has_logprobs = params.logprobs.has_value();
     result.token_id = sampler.Sample(sampling, result.has_logprobs ? &result.logprobs : nullptr, result.error);
@@ -226,11 +287,44 @@ void ModelRunner::SampleRow(size_t index, int thread, float* logits_row) {
 void ModelRunner::AppendForced(size_t entry, std::vector<int32_t>& sampled, size_t first) const {
   const CachedRequestState& state = *batch_.entries()[entry].state;
   if (state.constraint == nullptr || state.request->sampling_params.logprobs) return;
-  if (forced_tokens_[entry] >= 0) sampled.push_back(forced_tokens_[entry]);
+  if (forced_tokens_[entry] >= 0 && sampled.size() == first) sampled.push_back(forced_tokens_[entry]);
   if (!config_.structured_outputs.enable_jump_decoding || sampled.size() == first) return;
-  const auto max_tokens = static_cast<size_t>(
-      std::max<int64_t>(0, config_.model.max_model_len - static_cast<int64_t>(state.token_ids.size()) - 1));
-  state.constraint->AppendForcedAfter(sampled.back(), max_tokens, sampled);
+  const auto num_drafts = static_cast<int64_t>(sampled.size() - first) - 1;  // before the last sampled token
+  const auto max_tokens =
+      static_cast<size_t>(std::max<int64_t>(0, config_.model.max_model_len - state.num_tokens() - num_drafts - 1));
+  ConstraintAfter(entry, num_drafts)->AppendForcedAfter(sampled.back(), max_tokens, sampled);
+}
+
+const std::string* ModelRunner::AppendSampled(size_t entry, size_t& next, ModelRunnerOutput& output) {
+  const CachedRequestState& state = *batch_.entries()[entry].state;
+  const size_t first = output.sampled_token_ids.size();
+  const std::string* error = nullptr;
+  bool is_last = false;
+  for (; next < logits_rows_.size() && logits_rows_[next].entry == entry; ++next) {
+    if (is_last) continue;
+    const LogitsBuffer::RowResult& result = logits_buffer_.results[next];
+    if (!result.error.empty()) {
+      error = &result.error;
+      break;
+    }
+    output.sampled_token_ids.push_back(result.token_id);
+    if (result.has_logprobs) {
+      if (output.logprobs_index.back() < 0) {
+        output.logprobs_index.back() = static_cast<int32_t>(output.logprobs.size());
+        output.logprobs.emplace_back();
+      }
+      output.logprobs.back().Append(result.logprobs);
+    }
+    const int64_t position = state.num_tokens() + logits_rows_[next].num_drafts;
+    is_last = position >= static_cast<int64_t>(state.token_ids.size()) ||
+              state.token_ids[static_cast<size_t>(position)] != result.token_id;
+  }
+  while (next < logits_rows_.size() && logits_rows_[next].entry == entry) ++next;
+  const size_t num_sampled = output.sampled_token_ids.size() - first;
+  output.num_accepted_drafts.back() = static_cast<int32_t>(std::max<size_t>(num_sampled, 1) - 1);
+  if (error != nullptr) return num_sampled == 0 ? error : nullptr;
+  AppendForced(entry, output.sampled_token_ids, first);
+  return nullptr;
 }
 
 void ModelRunner::FillOutput(ModelRunnerOutput& output) {
@@ -240,27 +334,24 @@ void ModelRunner::FillOutput(ModelRunnerOutput& output) {
     const RequestId id = entries[i].state->request->request_id;
     output.request_ids.push_back(id);
     output.logprobs_index.push_back(-1);
+    output.num_accepted_drafts.push_back(0);
     const std::string* error = nullptr;
     Logprobs* prompt = nullptr;
-    for (; next < logits_rows_.size() && logits_rows_[next].entry == i; ++next) {
+    for (; next < logits_rows_.size() && logits_rows_[next].entry == i && logits_rows_[next].prompt_target >= 0;
+         ++next) {
       LogitsBuffer::RowResult& result = logits_buffer_.results[next];
       if (!result.error.empty()) {
         if (error == nullptr) error = &result.error;
         continue;
       }
-      if (logits_rows_[next].prompt_target >= 0) {
-        if (prompt == nullptr) prompt = &output.prompt_logprobs.emplace_back(id, Logprobs{}).second;
-        prompt->Append(result.logprobs);
-        continue;
-      }
-      if (error != nullptr) continue;
-      output.sampled_token_ids.push_back(result.token_id);
-      if (result.has_logprobs) {
-        output.logprobs_index.back() = static_cast<int32_t>(output.logprobs.size());
-        output.logprobs.push_back(result.logprobs);
-      }
+      if (prompt == nullptr) prompt = &output.prompt_logprobs.emplace_back(id, Logprobs{}).second;
+      prompt->Append(result.logprobs);
     }
-    if (error == nullptr) AppendForced(i, output.sampled_token_ids, output.sampled_offsets.back());
+    if (error == nullptr) {
+      error = AppendSampled(i, next, output);
+    } else {
+      while (next < logits_rows_.size() && logits_rows_[next].entry == i) ++next;
+    }
     output.sampled_offsets.push_back(output.sampled_token_ids.size());
     if (error != nullptr) output.failed.emplace_back(id, *error);
   }

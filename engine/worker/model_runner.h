@@ -33,15 +33,26 @@ class ModelRunner {
 
  private:
   // A row of the step that needs logits, and the index of its BatchEntry. prompt_target is the prompt token that
-  // follows the row and whose logprob is computed, or -1 if a token is sampled.
+  // follows the row and whose logprob is computed, or -1 if a token is sampled. A sampled token follows the request's
+  // tokens and the first num_drafts drafts.
   struct LogitsRow {
     size_t entry = 0;
     int64_t row = 0;
     int32_t prompt_target = -1;
+    int64_t num_drafts = 0;
+  };
+  // What decides which tokens may be sampled after a draft. Null if it does not depend on the tokens so far.
+  struct DraftState {
+    std::unique_ptr<OutputConstraint> constraint;
+    std::unique_ptr<ThinkingTracker> thinking;
   };
   void ReservePlans();
   // Finds the entries whose next token the grammar of the request leaves no choice about.
   void FindForcedTokens();
+  // Makes the states after the drafts of all entries, and finds out how many drafts of each the grammar allows.
+  void MakeDraftStates();
+  OutputConstraint* ConstraintAfter(size_t entry, int64_t num_drafts) const;
+  const ThinkingTracker* ThinkingAfter(size_t entry, int64_t num_drafts) const;
   // Lets the mask thread compute the masks that sampling will need.
   void StartMasks();
   void CollectLogitsRows();
@@ -50,6 +61,10 @@ class ModelRunner {
   void CountPromptLogprobs();
   void ComputeRows(size_t begin, size_t end);
   void SampleRow(size_t index, int thread, float* logits_row);
+  // Appends the sampled tokens of an entry to those of the step, and sets its last logprobs_index. `next` is the index
+  // of the entry's first row that samples, and becomes that of the next entry's first row. Returns the error of the
+  // first row, or null. A later error is left to the next step, which computes its row again.
+  const std::string* AppendSampled(size_t entry, size_t& next, ModelRunnerOutput& output);
   // Appends the forced tokens of an entry to the tokens of the step, of which those from `first` are the entry's.
   void AppendForced(size_t entry, std::vector<int32_t>& sampled, size_t first) const;
   void FillOutput(ModelRunnerOutput& output);
@@ -63,7 +78,10 @@ class ModelRunner {
   kernels::AlignedBuffer hidden_;    // [max_num_batched_tokens, hidden_size]
   kernels::AlignedBuffer gathered_;  // [LogitsBuffer::MaxRows, hidden_size]
   std::vector<LogitsRow> logits_rows_;
-  std::vector<int32_t> forced_tokens_;  // [num_entries]; -1: none, or nothing is sampled
+  std::vector<int32_t> forced_tokens_;   // [num_entries]; -1: none, or nothing is sampled
+  std::vector<int64_t> allowed_drafts_;  // [num_entries]; the drafts that the grammar allows
+  std::vector<size_t> draft_offsets_;    // [num_entries], of the entry's states in draft_states_
+  std::vector<DraftState> draft_states_;
   std::vector<OutputConstraint*> missing_masks_;
   std::vector<Sampler> samplers_;       // [num_threads]
   std::vector<TokenBitmask> bitmasks_;  // [num_threads], scratch

@@ -14,13 +14,16 @@ namespace vllm {
 
 struct CachedRequestState {
   EngineCoreRequestPtr request;
-  std::vector<int32_t> token_ids;               // the prompt, then the sampled tokens that the scheduler sent
+  // The prompt, then the sampled tokens that the scheduler sent, then the drafts of the current step.
+  std::vector<int32_t> token_ids;
   std::vector<std::vector<int32_t>> block_ids;  // [num_groups][num_blocks]
   int64_t num_computed_tokens = 0;
+  int64_t num_drafts = 0;  // of the current step
   // Number of prompt positions whose logprobs were returned. If the prompt is computed again after the first token was
   // sampled, they are not returned again.
   int64_t num_prompt_logprobs = 0;
-  // Both have received the output tokens in token_ids. Null if the request has no thinking_token_budget, or no grammar.
+  // Both have received the output tokens in token_ids, without the drafts. Null if the request has no
+  // thinking_token_budget, or no grammar.
   std::unique_ptr<ThinkingTracker> thinking;
   std::unique_ptr<OutputConstraint> constraint;
 
@@ -30,6 +33,8 @@ struct CachedRequestState {
     if (constraint != nullptr) constraint->Feed(token_id);
   }
 
+  // Returns the number of tokens without the drafts.
+  int64_t num_tokens() const { return static_cast<int64_t>(token_ids.size()) - num_drafts; }
   int64_t num_prompt_tokens() const { return static_cast<int64_t>(request->prompt_token_ids.size()); }
 };
 

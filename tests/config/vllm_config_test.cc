@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "engine/config/errors.h"
@@ -77,6 +78,12 @@ TEST(VllmConfigTest, WithoutChunkedPrefillTheTokenBudgetIsRaisedToMaxModelLen) {
 TEST(VllmConfigTest, RejectionsNameTheFlag) {
   const std::pair<const char*, std::function<void(VllmConfig&)>> cases[] = {
       {"--block-size: outside 16 to 1024 (0)", [](VllmConfig& c) { c.cache.block_size = 0; }},
+      {"--speculative-config: num_speculative_tokens: outside 0 to 128 (129)",
+       [](VllmConfig& c) { c.speculative.num_speculative_tokens = 129; }},
+      {"--speculative-config: prompt_lookup_min: above prompt_lookup_max 5 (6)",
+       [](VllmConfig& c) { c.speculative.prompt_lookup_min = 6; }},
+      {"--speculative-config: suffix_decoding_min_token_prob: outside 0 to 1 (nan)",
+       [](VllmConfig& c) { c.speculative.suffix_decoding_min_token_prob = std::nan(""); }},
       {"--block-size: not a multiple of 16 (24)", [](VllmConfig& c) { c.cache.block_size = 24; }},
       {"--block-size: outside 16 to 1024 (1040)", [](VllmConfig& c) { c.cache.block_size = 1040; }},
       {"--num-kv-blocks: outside 1 to 1073741824 (0)", [](VllmConfig& c) { c.cache.num_blocks_override = 0; }},

@@ -91,6 +91,8 @@ inline void AddRandomOutput(std::mt19937& random, SteadyTime now, EngineCoreOutp
   output.error = RandomText(random);
   output.num_cached_tokens = static_cast<int64_t>(random() % 99);
   output.num_preemptions = static_cast<int64_t>(random() % 4);
+  output.num_draft_tokens = static_cast<int64_t>(random() % 50);
+  output.num_accepted_draft_tokens = static_cast<int64_t>(random() % 50);
   output.scheduled_time = now - std::chrono::microseconds(random() % 100'000);
   if (random() % 2 == 0) output.first_token_time = now - std::chrono::microseconds(random() % 1000);
   output.last_token_time = now;

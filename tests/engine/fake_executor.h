@@ -130,11 +130,13 @@ class FakeExecutor final : public Executor {
   struct State {
     EngineCoreRequestPtr request;
     std::vector<int32_t> tokens;
+    std::vector<int32_t> drafts;               // of the current step
     std::vector<std::vector<int32_t>> blocks;  // [num_groups]
     int64_t num_computed = 0;
     bool preempted = false;
     int64_t listed_in_step = 0;
     int64_t ran_in_step = 0;
+    int64_t first_in_step = 0;  // num_computed before that step
   };
 
   static void Require(bool condition, const char* what) {
@@ -145,7 +147,7 @@ class FakeExecutor final : public Executor {
   [[noreturn]] void Cancel(const SchedulerOutput& step) {
     for (const NumScheduledTokens& scheduled : step.num_scheduled_tokens) {
       State& state = Known(scheduled.request_id);
-      if (state.ran_in_step == step_) state.num_computed -= scheduled.num_tokens;
+      if (state.ran_in_step == step_) state.num_computed = state.first_in_step;
       for (int64_t i = 0; i < scheduled.num_tokens; ++i) {
         for (size_t g = 0; g < state.blocks.size(); ++g) KV(state, g, state.num_computed + i) = 0xbad;
       }
@@ -197,6 +199,8 @@ class FakeExecutor final : public Executor {
       Require(state.num_computed == cached.num_computed_tokens[i], "num_computed_tokens differs from the executor's");
       const auto tokens = cached.NewTokens(i);
       state.tokens.insert(state.tokens.end(), tokens.begin(), tokens.end());
+      const auto drafts = cached.Drafts(i);
+      state.drafts.assign(drafts.begin(), drafts.end());
       AddBlocks(cached.NewBlocks(i), state);
     }
   }
@@ -249,36 +253,69 @@ class FakeExecutor final : public Executor {
     Require(state.listed_in_step == step_ && state.ran_in_step != step_, "scheduled twice, or not listed in this step");
     state.ran_in_step = step_;
     const auto known = static_cast<int64_t>(state.tokens.size());
-    Require(num_tokens > 0 && state.num_computed + num_tokens <= known, "no tokens scheduled, or more than are known");
+    const auto num_drafts = static_cast<int64_t>(state.drafts.size());
+    Require(num_tokens > 0 && state.num_computed + num_tokens <= known + num_drafts,
+            "no tokens scheduled, or more than are known");
+    Require(num_drafts == 0 || state.num_computed + num_tokens == known + num_drafts,
+            "drafts, but not all known tokens");
     if (model_.check_kv) {
       CheckBlocks(state);
       CheckKV(state);
     }
     uint64_t kv = state.num_computed > 0 ? KV(state, 0, state.num_computed - 1) : 0;
-    const int64_t first = state.num_computed;
+    const int64_t first = state.first_in_step = state.num_computed;
+    sampled_kv_.clear();
     for (int64_t i = 0; i < num_tokens; ++i, ++state.num_computed) {
-      kv = FakeMix(kv, static_cast<uint64_t>(state.tokens[static_cast<size_t>(state.num_computed)]));
+      const auto position = static_cast<size_t>(state.num_computed);
+      const int32_t token =
+          position < state.tokens.size() ? state.tokens[position] : state.drafts[position - state.tokens.size()];
+      kv = FakeMix(kv, static_cast<uint64_t>(token));
       for (size_t g = 0; g < state.blocks.size(); ++g) KV(state, g, state.num_computed) = kv;
+      if (state.num_computed >= known - 1) sampled_kv_.push_back(kv);
     }
     AddPromptLogprobs(state, first, num_tokens);
     output_.request_ids.push_back(state.request->request_id);
     output_.logprobs_index.push_back(-1);
-    if (state.num_computed == known && !model_.loses_tokens) Sample(state, kv);
+    output_.num_accepted_drafts.push_back(0);
+    if (state.num_computed >= known && !model_.loses_tokens) SampleAll(state);
+    state.drafts.clear();
     output_.sampled_offsets.push_back(output_.sampled_token_ids.size());
   }
 
-  void Sample(const State& state, uint64_t kv) {
+  // Samples until a token differs from its draft, and takes back the drafts from there on.
+  void SampleAll(State& state) {
+    const auto num_known = static_cast<int64_t>(state.tokens.size());
+    size_t num_sampled = 0;
+    for (; num_sampled <= state.drafts.size(); ++num_sampled) {
+      if (num_sampled > 0) {
+        if (output_.sampled_token_ids.back() != state.drafts[num_sampled - 1]) break;
+        state.tokens.push_back(state.drafts[num_sampled - 1]);
+      }
+      if (!Sample(state, sampled_kv_[num_sampled], num_sampled > 0)) break;
+    }
+    const auto num_accepted = static_cast<int64_t>(num_sampled > 0 ? num_sampled - 1 : 0);
+    output_.num_accepted_drafts.back() = static_cast<int32_t>(num_accepted);
+    state.num_computed = num_known + num_accepted;
+    state.tokens.resize(static_cast<size_t>(num_known));
+  }
+
+  // Returns false if the logits are NaN. After a draft, that is no error: the next step computes them again.
+  bool Sample(const State& state, uint64_t kv, bool after_draft) {
     if (model_.fails && model_.fails(*state.request, state.tokens)) {
-      output_.failed.emplace_back(state.request->request_id, "logits are not numbers (nan)");
-      return;
+      if (!after_draft) output_.failed.emplace_back(state.request->request_id, "logits are not numbers (nan)");
+      return false;
     }
     const int32_t token = model_.next_token ? model_.next_token(*state.request, state.tokens)
                                             : FakeNextToken(kv, *state.request, vocab_size_);
     output_.sampled_token_ids.push_back(token);
     if (const auto k = state.request->sampling_params.logprobs) {
-      output_.logprobs_index.back() = static_cast<int32_t>(output_.logprobs.size());
-      AppendLogprobs(token, *k, output_.logprobs.emplace_back());
+      if (output_.logprobs_index.back() < 0) {
+        output_.logprobs_index.back() = static_cast<int32_t>(output_.logprobs.size());
+        output_.logprobs.emplace_back();
+      }
+      AppendLogprobs(token, *k, output_.logprobs.back());
     }
+    return true;
   }
 
   // Appends `token` and, as its k alternatives, the next k ids. Each has a probability of 2^-(1 + id mod 8).
@@ -313,6 +350,7 @@ class FakeExecutor final : public Executor {
   std::vector<uint64_t> kv_;
   std::vector<uint64_t> block_epoch_;
   uint64_t epoch_ = 0;
+  std::vector<uint64_t> sampled_kv_;  // scratch: the KV of the last known token and of the drafts
   ModelRunnerOutput output_;
 };
 

@@ -68,6 +68,7 @@ class StepAllocationTest : public ::testing::TestWithParam<Case> {
     if (new_token >= 0) cached.new_token_ids.push_back(new_token);
     cached.new_token_offsets.push_back(cached.new_token_ids.size());
     cached.new_block_offsets.push_back(0);
+    cached.spec_token_offsets.push_back(0);
     step.num_scheduled_tokens.push_back({id, num_tokens});
     step.total_num_scheduled_tokens = num_tokens;
     return step;

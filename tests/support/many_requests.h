@@ -69,6 +69,7 @@ class ManyRequests {
           }
           cached.new_token_offsets.push_back(cached.new_token_ids.size());
           cached.new_block_offsets.push_back(0);
+          cached.spec_token_offsets.push_back(0);
         }
         step.num_scheduled_tokens.push_back({id, count});
         step.total_num_scheduled_tokens += count;

@@ -63,6 +63,7 @@ class OneRequest {
         for (; num_sent < output.size(); ++num_sent) cached.new_token_ids.push_back(output[num_sent]);
         cached.new_token_offsets.push_back(cached.new_token_ids.size());
         cached.new_block_offsets.push_back(0);
+        cached.spec_token_offsets.push_back(0);
       }
       step.num_scheduled_tokens.push_back({request->request_id, n});
       step.total_num_scheduled_tokens = n;

@@ -13,6 +13,7 @@
 #include "engine/model_loader/hf/hf_config.h"
 #include "kernels/isa.h"
 #include "tests/support/cancelling_executor.h"
+#include "tests/system/mixed_requests.h"
 #include "tests/system/run_requests.h"
 #include "tokenizer/loaders/load_tokenizer.h"
 
@@ -20,45 +21,13 @@ namespace vllm {
 namespace {
 
 using testing_support::CancellingExecutor;
+using testing_support::EngineSetup;
+using testing_support::MakeConfig;
+using testing_support::MixedRequests;
 using testing_support::RunHow;
 using testing_support::RunRequests;
 using testing_support::RunResult;
 using testing_support::TestRequest;
-
-struct EngineSetup {
-  int64_t max_num_seqs = 128;
-  int64_t max_num_batched_tokens = 2048;
-  bool prefix_caching = true;
-  std::optional<int64_t> num_blocks = std::nullopt;
-  int64_t ranks = 1;
-  int64_t threads = 1;
-  kernels::DType dtype = kernels::DType::kFloat32;
-  std::optional<kernels::KVDType> cache_dtype = std::nullopt;
-  SchedulingPolicy policy = SchedulingPolicy::kFcfs;
-  int64_t long_prefill_token_threshold = 0;
-  std::optional<kernels::Isa> isa = std::nullopt;
-  int64_t engines = 1;
-};
-
-VllmConfig MakeConfig(const std::string& directory, const EngineSetup& setup) {
-  VllmConfig config;
-  config.model = LoadModelConfig(directory);
-  config.model.dtype = setup.dtype;
-  config.scheduler.max_num_seqs = setup.max_num_seqs;
-  config.scheduler.max_num_batched_tokens = setup.max_num_batched_tokens;
-  config.scheduler.policy = setup.policy;
-  config.scheduler.long_prefill_token_threshold = setup.long_prefill_token_threshold;
-  config.cache.enable_prefix_caching = setup.prefix_caching;
-  config.cache.num_blocks_override = setup.num_blocks;
-  config.cache.cache_dtype = setup.cache_dtype;
-  config.cache.kv_cache_memory_bytes = int64_t{64} << 20;
-  config.parallel.tensor_parallel_size = setup.ranks;
-  config.parallel.threads_per_rank = setup.threads;
-  config.parallel.data_parallel_size = setup.engines;
-  config.isa = setup.isa;
-  config.Finalize();
-  return config;
-}
 
 class InvariantTest : public testing::Test {
  protected:
@@ -67,56 +36,15 @@ class InvariantTest : public testing::Test {
   void SetUp() override {
     tokenizer_ = tokenizer::LoadTokenizerJson(Directory() + "/tokenizer.json");
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    MakeRequests(16, 60);
+    requests_ = MixedRequests(16, 60);
 #else
-    MakeRequests(48, 200);
+    requests_ = MixedRequests(48, 200);
 #endif
     base_ = RunRequests(MakeConfig(Directory(), {.max_num_seqs = 1}), tokenizer_, requests_, {.one_at_a_time = true})
                 .outputs;
     ASSERT_EQ(base_.size(), requests_.size());
     for (const auto& [id, output] : base_) {
       if (output.rfind("rejected", 0) == 0) ADD_FAILURE() << id << " " << output;
-    }
-  }
-
-  void MakeRequests(int count, int64_t max_prompt) {
-    std::mt19937 random(42);
-    const auto pick = [&](int64_t low, int64_t high) {
-      return std::uniform_int_distribution<int64_t>(low, high)(random);
-    };
-    std::vector<int32_t> shared;
-    for (int i = 0; i < 50; ++i) shared.push_back(static_cast<int32_t>(pick(300, 1500)));
-    const char* texts[] = {"How do I run a batch of prompts?", "What does exit status 3 mean?", "stop",
-                           "Once upon a time there was a cat \xf0\x9f\x90\x88 and", "vllmcli chat"};
-    for (int i = 0; i < count; ++i) {
-      TestRequest request;
-      request.id = "request " + std::to_string(i);
-      if (i % 3 == 0) {
-        request.prompt = TextPrompt{texts[static_cast<size_t>(i / 3) % std::size(texts)]};
-      } else {
-        std::vector<int32_t> ids;
-        if (i % 3 == 1) ids = shared;
-        for (int64_t n = pick(1, max_prompt); n > 0; --n) ids.push_back(static_cast<int32_t>(pick(300, 1500)));
-        request.prompt = ids;
-      }
-      SamplingParams& params = request.params;
-      params.max_tokens = pick(1, 40);
-      params.temperature = i % 2 == 0 ? 0.0 : 0.9;
-      params.ignore_eos = i % 5 == 0;
-      if (i % 2 == 1) {
-        params.seed = static_cast<uint64_t>(i);
-        if (i % 4 == 1) params.n = 3;
-        if (i % 6 == 3) params.top_p = 0.8;
-        if (i % 6 == 5) params.top_k = 20;
-        if (i % 10 == 7) params.seed.reset();
-      }
-      if (i % 4 == 2) params.logprobs = 3;
-      if (i % 8 == 6) params.prompt_logprobs = 2;
-      if (i % 7 == 0) params.stop = {"the", "model ", "."};
-      if (i % 9 == 0) params.repetition_penalty = 1.2;
-      if (i % 11 == 0) params.frequency_penalty = 0.5;
-      request.options.priority = i % 3;
-      requests_.push_back(request);
     }
   }
 

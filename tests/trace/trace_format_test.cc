@@ -25,13 +25,13 @@ std::string Bytes(std::string_view hex) {
 // The example of trace_format.h.
 std::string Example() {
   return Bytes(
-      "76 6c 6c 6d 63 6c 69 2d 74 72 61 63 65 20 31 0a"
+      "76 6c 6c 6d 63 6c 69 2d 74 72 61 63 65 20 32 0a"
       "11 01 03 30 2e 31 02 08 00 01 00 01 10 01 0a 40 01 00 59 b0 9c b7"
       "09 02 02 03 00 03 00 00 00 01 a7 8f 45 73"
       "0b 05 00 01 00 00 01 02 15 00 01 00 99 13 0e 7d"
       "03 06 07 00 b1 be fa 13"
       "08 05 09 01 00 00 01 02 08 24 ae cd 65"
-      "05 06 07 01 02 10 6d d7 75 b3");
+      "05 06 07 01 02 20 a5 87 c8 e2");
 }
 
 TEST(SipHashTest, HasTheValuesOfThePaper) {
@@ -123,10 +123,10 @@ TEST(TraceFormatTest, OtherFilesAndVersionsAreUnusable) {
   };
   EXPECT_EQ(why(""), "is empty");
   EXPECT_EQ(why("{\"prompt\": \"x\"}\n{}\n{}\n"), "is not a trace of vllmcli");
-  EXPECT_EQ(why("vllmcli-trace 2\nabcdefgh"), "has version 2 of the format (this program reads version 1)");
+  EXPECT_EQ(why("vllmcli-trace 1\nabcdefgh"), "has version 1 of the format (this program reads version 2)");
   EXPECT_EQ(why("vllmcli-trace x\n"), "is not a trace of vllmcli");
-  EXPECT_EQ(why("vllmcli-trace 1\n"), "ends before the end of its first record");
-  EXPECT_EQ(why("vllmcli-trace 1\n\xff\xff\xff\xff\xff\xff"), "record 1 at byte 16: length out of range");
+  EXPECT_EQ(why("vllmcli-trace 2\n"), "ends before the end of its first record");
+  EXPECT_EQ(why("vllmcli-trace 2\n\xff\xff\xff\xff\xff\xff"), "record 1 at byte 16: length out of range");
 }
 
 TEST(TraceFormatTest, LengthsBeyondTheRecordAreErrors) {
@@ -135,11 +135,11 @@ TEST(TraceFormatTest, LengthsBeyondTheRecordAreErrors) {
     return MessageOf<ModelError>([&] { DecodeTraceRecord(Bytes(hex), record); });
   };
   EXPECT_EQ(why(""), "record without a type");
-  EXPECT_EQ(why("0a"), "unknown record type (10)");
+  EXPECT_EQ(why("0b"), "unknown record type (11)");
   EXPECT_EQ(why("05"), "record too short");
   EXPECT_EQ(why("05 00 00 ff ff ff 7f"), "list longer than the record");
   EXPECT_EQ(why("05 00 00 00 00 01 02 84 01 ff ff 03"), "list longer than the record");
-  EXPECT_EQ(why("06 00 01 02 18 01"), "list longer than the record");
+  EXPECT_EQ(why("06 00 01 02 28 01"), "list longer than the record");
   EXPECT_EQ(why("06 00 01 02 90 ff 7f"), "too many tokens of a request");
   EXPECT_EQ(why("02 02 03 00 00 00 00 00 01 11 22"), "incomplete item at the end");
   EXPECT_EQ(why("07 ff ff ff ff ff ff ff ff ff 7f"), "number longer than 64 bits");

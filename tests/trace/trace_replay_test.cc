@@ -8,6 +8,7 @@
 
 #include "engine/config/errors.h"
 #include "engine/frontend/llm_engine.h"
+#include "tests/support/draft_proposers.h"
 #include "tests/trace/trace_test_util.h"
 
 namespace vllm {
@@ -43,11 +44,19 @@ class RandomRun {
       return request.request_id % 9 == 0 && tokens.size() % 17 == 0;
     };
     for (RequestId id = 1; id <= 25; ++id) requests_.push_back(RandomRequest(random, id));
+    if (seed % 2 == 0) return;
+    config_.speculative = testing_support::VerifyAll(1 + seed % 12);
+    for (const EngineCoreRequestPtr& request : requests_) {
+      recorded_->Add(request->prompt_token_ids, testing::FakeGenerate(*request, 60, config_.model.vocab_size));
+    }
   }
 
   // Runs the engine, and records it unless `recorder` is null.
   Tokens Run(TraceRecorder* recorder) const {
-    EngineCore engine_core(config_, FakeExecutorFactory(model_), nullptr, recorder);
+    EngineCore engine_core(
+        config_,
+        testing_support::WithDrafts(FakeExecutorFactory(model_), testing_support::DraftKind::kMixed, recorded_, seed_),
+        nullptr, recorder);
     std::mt19937 random(seed_);
     bool paused = false;
     for (size_t i = 0; i < 12; ++i) engine_core.AddRequest(requests_[i]);
@@ -99,6 +108,7 @@ class RandomRun {
   VllmConfig config_;
   FakeModel model_;
   std::vector<EngineCoreRequestPtr> requests_;
+  std::shared_ptr<testing_support::RecordedOutputs> recorded_ = std::make_shared<testing_support::RecordedOutputs>();
 };
 
 TEST(TraceReplayTest, ReplaysOfRandomRunsReachTheSameDecisions) {
@@ -127,7 +137,7 @@ TEST(TraceReplayTest, ReplaysOfRandomRunsReachTheSameDecisions) {
   EXPECT_GT(num_preemptions, 0);
   EXPECT_GT(num_cached_tokens, 0);
   EXPECT_EQ(num_ends.size(), 5u);
-  EXPECT_EQ(num_records.size(), 9u);
+  EXPECT_EQ(num_records.size(), 10u);
 }
 
 TEST(TraceReplayTest, RecordingChangesNoToken) {

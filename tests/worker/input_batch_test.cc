@@ -34,6 +34,7 @@ SchedulerOutput CachedStep(RequestId id, bool resumed, int64_t num_computed, con
   data.new_token_offsets = {0, tokens.size()};
   data.new_block_ids = block_ids;
   data.new_block_offsets = {0, block_ids.size()};
+  data.spec_token_offsets = {0, 0};
   step.num_scheduled_tokens.push_back({id, num_tokens});
   return step;
 }
