@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/output/json_text.h"
+#include "app/output/request_stats.h"
 #include "app/terminal/output_stream.h"
 
 namespace vllm::app {
@@ -45,6 +46,8 @@ void BatchProgressDisplay::Update(const BatchProgress& progress, Seconds elapsed
   json["preemptions"] = progress.stats.num_preemptions;
   json["elapsed_s"] = elapsed.count();
   json["time_left_s"] = time_left ? nlohmann::ordered_json(time_left->count()) : nullptr;
+  const SpecDecodingStats& drafts = progress.stats.spec_decoding;
+  if (drafts.num_draft_tokens() > 0) json["speculation"] = SpeculationJson(drafts);
   PrintStatus(DumpJson(json));
 }
 

@@ -20,7 +20,8 @@ class BatchProgressDisplay {
   explicit BatchProgressDisplay(ProgressMode mode);
 
   // Shows the progress if it is time, as `text` or, for JSON, as {"rows","failed","total_rows","input_tokens_per_s",
-  // "output_tokens_per_s","preemptions","elapsed_s","time_left_s"}; what is unknown is null.
+  // "output_tokens_per_s","preemptions","elapsed_s","time_left_s"}; what is unknown is null. If tokens were drafted,
+  // "speculation" follows, the SpeculationJson.
   void Update(const BatchProgress& progress, Seconds elapsed, std::optional<Seconds> time_left,
               const std::string& text);
   // Returns true if Update would show something.

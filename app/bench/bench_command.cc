@@ -8,6 +8,7 @@
 #include <fstream>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -16,8 +17,10 @@
 #include <nlohmann/json.hpp>
 
 #include "app/bench/bench_compare.h"
+#include "app/bench/dataset.h"
 #include "app/model/load_model.h"
 #include "app/output/json_text.h"
+#include "app/output/request_stats.h"
 #include "app/output/run_until_done.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
@@ -44,11 +47,15 @@ struct Totals {
   int64_t num_output_tokens = 0;
 };
 
-// Runs random prompts that share only a prefix. Every answer has the full requested length, because EOS is ignored.
+// Runs the rows of a dataset, or random prompts that share only a prefix. The answers to random prompts have the full
+// requested length, because EOS is ignored.
 class Workload {
  public:
-  Workload(const Settings& settings, LLMEngine& engine)
+  // Without a dataset, `dataset` is empty.
+  Workload(const Settings& settings, LLMEngine& engine, std::vector<BatchRow> dataset)
       : engine_(engine),
+        dataset_(std::move(dataset)),
+        dataset_path_(settings.Text("dataset").value_or("")),
         input_len_(Count(settings, "input-len", 1)),
         prefix_len_(Count(settings, "prefix-len", 0)),
         generator_(settings.Unsigned("seed").value_or(0)) {
@@ -57,6 +64,13 @@ class Workload {
     params_.ignore_eos = true;
     params_.detokenize = engine.tokenizer() != nullptr;
     params_.output_kind = RequestOutputKind::kFinalOnly;
+    for (BatchRow& row : dataset_) {
+      row.params.n = params_.n;
+      row.params.max_tokens = params_.max_tokens;
+      row.params.detokenize = params_.detokenize;
+      row.params.output_kind = params_.output_kind;
+    }
+    if (!dataset_.empty()) return;
     // Clamped so that the sum does not overflow.
     const int64_t max_length = std::numeric_limits<int32_t>::max();
     const int64_t length = prefix_len_ > max_length || input_len_ > max_length || *params_.max_tokens > max_length
@@ -70,18 +84,14 @@ class Workload {
   }
 
   Totals Run(int64_t num_prompts) {
-    for (int64_t i = 0; i < num_prompts; ++i) {
-      std::vector<int32_t> prompt = prefix_;
-      const std::vector<int32_t> suffix = RandomTokens(input_len_);
-      prompt.insert(prompt.end(), suffix.begin(), suffix.end());
-      engine_.AddRequest("bench-" + std::to_string(next_request_++), std::move(prompt), params_);
-    }
+    for (int64_t i = 0; i < num_prompts; ++i) AddRequest();
     Totals totals;
     RunCallbacks callbacks;
     callbacks.on_outputs = [&](const std::vector<RequestOutput>& outputs) {
       for (const RequestOutput& output : outputs) {
         if (!output.finished) continue;
-        totals.num_prompt_tokens += prefix_len_ + input_len_;
+        if (output.rejected) throw RequestError("bench: " + output.error);
+        totals.num_prompt_tokens += static_cast<int64_t>(output.prompt_token_ids.size());
         for (const CompletionOutput& completion : output.outputs) {
           if (completion.finish_reason == FinishReason::kError) throw RequestError("bench: " + output.error);
           totals.num_output_tokens += static_cast<int64_t>(completion.token_ids.size());
@@ -92,9 +102,33 @@ class Workload {
     return totals;
   }
 
-  // Returns the lengths of the workload's prompts and answers, which are part of the results.
+  // Begins to count drafts.
+  void StartMeasurement() { drafts_before_ = engine_.stats().spec_decoding; }
+  // Returns the drafts since StartMeasurement.
+  SpecDecodingStats Drafts() const {
+    SpecDecodingStats drafts = engine_.stats().spec_decoding;
+    for (size_t m = 0; m < drafts.methods.size(); ++m) {
+      SpecDecodingStats::Method& method = drafts.methods[m];
+      const SpecDecodingStats::Method& before = drafts_before_.methods[m];
+      method.num_drafts -= before.num_drafts;
+      method.num_draft_tokens -= before.num_draft_tokens;
+      method.num_accepted_tokens -= before.num_accepted_tokens;
+      for (size_t i = 0; i < method.drafted.size(); ++i) {
+        method.drafted[i] -= before.drafted[i];
+        method.accepted[i] -= before.accepted[i];
+      }
+    }
+    return drafts;
+  }
+
+  // Returns the workload's prompts and lengths, which are part of the results.
   Json Describe() const {
     Json json;
+    if (!dataset_.empty()) {
+      json["dataset"] = dataset_path_;
+      json["output_len"] = *params_.max_tokens;
+      return json;
+    }
     json["input_len"] = input_len_;
     json["output_len"] = *params_.max_tokens;
     json["prefix_len"] = prefix_len_;
@@ -102,6 +136,24 @@ class Workload {
   }
 
  private:
+  void AddRequest() {
+    const std::string id = "bench-" + std::to_string(next_request_);
+    const auto index = static_cast<size_t>(next_request_++);
+    if (dataset_.empty()) {
+      std::vector<int32_t> prompt = prefix_;
+      const std::vector<int32_t> suffix = RandomTokens(input_len_);
+      prompt.insert(prompt.end(), suffix.begin(), suffix.end());
+      engine_.AddRequest(id, std::move(prompt), params_);
+      return;
+    }
+    const BatchRow& row = dataset_[index % dataset_.size()];
+    try {
+      engine_.AddRequest(id, row.prompt, row.params, row.options);
+    } catch (const RequestError& error) {
+      throw RequestError("--dataset " + dataset_path_ + ": line " + std::to_string(row.id.line) + ": " + error.what());
+    }
+  }
+
   std::vector<int32_t> RandomTokens(int64_t count) {
     std::vector<int32_t> ids(static_cast<size_t>(count));
     const auto vocab_size = static_cast<uint64_t>(engine_.config().model.vocab_size);
@@ -110,13 +162,23 @@ class Workload {
   }
 
   LLMEngine& engine_;
+  std::vector<BatchRow> dataset_;
+  std::string dataset_path_;
   SamplingParams params_;
   int64_t input_len_;
   int64_t prefix_len_;
   int64_t next_request_ = 0;
   std::mt19937_64 generator_;
   std::vector<int32_t> prefix_;
+  SpecDecodingStats drafts_before_;
 };
+
+// Adds what was drafted, if anything was.
+void AddDrafts(const SpecDecodingStats& drafts, std::string& text, Json& json) {
+  if (drafts.num_draft_tokens() == 0) return;
+  text += SpeculationText(drafts) + "\n";
+  json["speculation"] = SpeculationJson(drafts);
+}
 
 double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -135,6 +197,7 @@ Json RunLatency(const Settings& settings, Workload& workload, std::string& text)
   const int64_t num_iters = Count(settings, "num-iters", 1);
   Totals totals;
   for (int64_t i = 0; i < num_warmup; ++i) workload.Run(batch_size);
+  workload.StartMeasurement();
   std::vector<double> latencies;
   for (int64_t i = 0; i < num_iters; ++i) {
     const Clock::time_point start = Clock::now();
@@ -160,11 +223,13 @@ Json RunLatency(const Settings& settings, Workload& workload, std::string& text)
       static_cast<double>(totals.num_prompt_tokens + totals.num_output_tokens) / Percentile(latencies, 50.0);
   json["latencies"] = latencies;
   json["percentiles"] = std::move(percentiles);
+  AddDrafts(workload.Drafts(), text, json);
   return json;
 }
 
 Json RunThroughput(const Settings& settings, Workload& workload, std::string& text) {
   const int64_t num_prompts = Count(settings, "num-prompts", 1);
+  workload.StartMeasurement();
   const Clock::time_point start = Clock::now();
   const Totals totals = workload.Run(num_prompts);
   const double seconds = SecondsSince(start);
@@ -184,6 +249,7 @@ Json RunThroughput(const Settings& settings, Workload& workload, std::string& te
   json["requests_per_second"] = static_cast<double>(num_prompts) / seconds;
   json["tokens_per_second"] = total_tokens / seconds;
   json["output_tokens_per_second"] = static_cast<double>(totals.num_output_tokens) / seconds;
+  AddDrafts(workload.Drafts(), text, json);
   return json;
 }
 
@@ -195,11 +261,19 @@ int BenchCommand(const Settings& settings) {
   }
   Json before;
   if (const auto path = settings.Text("compare")) before = ReadBenchResults(*path);
-  LoadedModel model = LoadModel(settings, {.tokenizer_required = false});
-  Workload workload(settings, *model.engine);
+  const bool is_latency = settings.arguments[0] == "latency";
+  const std::optional<std::string> dataset_path = settings.Text("dataset");
+  const std::string dataset_text = dataset_path ? ReadDataset(settings) : "";
+  LoadedModel model = LoadModel(settings, {.tokenizer_required = dataset_path.has_value()});
+  std::vector<BatchRow> dataset;
+  if (dataset_path) {
+    // A latency run may take all rows.
+    const int64_t max_rows = is_latency ? std::numeric_limits<int64_t>::max() : Count(settings, "num-prompts", 1);
+    dataset = ParseDataset(dataset_text, *dataset_path, max_rows, model);
+  }
+  Workload workload(settings, *model.engine, std::move(dataset));
   std::string text;
-  Json json = settings.arguments[0] == "latency" ? RunLatency(settings, workload, text)
-                                                 : RunThroughput(settings, workload, text);
+  Json json = is_latency ? RunLatency(settings, workload, text) : RunThroughput(settings, workload, text);
   PrintEngineWarning(*model.engine);
   if (const auto path = settings.Text("output-json")) {
     std::ofstream file(*path);

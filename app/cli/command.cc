@@ -75,8 +75,8 @@ constexpr auto kCommands = std::to_array<CommandInfo>({
      "vllmcli presets edit review"},
     {Command::kBench, "bench", "latency|throughput", "latency|throughput", OperandKind::kNone, "benchmark the engine",
      "After a warm-up, bench latency runs batches of random prompts one after another and measures each. "
-     "bench throughput measures many requests submitted at once. --load-format dummy needs only a directory with "
-     "config.json.",
+     "bench throughput measures many requests submitted at once. --dataset takes the prompts from a file. "
+     "--load-format dummy needs only a directory with config.json.",
      "vllmcli bench latency -m ./model --input-len 128 --output-len 64 --batch-size 1\n"
      "vllmcli bench throughput -m ./model --num-prompts 200 --json"},
     {Command::kTop, "top", "[PID]", "", OperandKind::kNone, "watch a running engine",

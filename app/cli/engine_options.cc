@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "app/cli/speculative_setting.h"
 #include "app/cli/xdg.h"
 #include "engine/config/errors.h"
 #include "kernels/isa.h"
@@ -35,6 +36,14 @@ void SetQuantization(const std::string& name, QuantizationConfig& quantization) 
                       std::string(ToString(quantization.method)) + " (requested: " + name + ")");
   }
   quantization.method = name == "int8" ? QuantizationMethod::kInt8 : QuantizationMethod::kInt4;
+}
+
+// Returns the value of --speculative-config if it is not set.
+std::string DefaultSpeculativeConfig(const Settings& settings, LinearBackend backend) {
+  // The random tokens of a benchmark often repeat, which says nothing about text. Drafts change the number of rows of a
+  // step, and with that the results of OpenBLAS.
+  const bool has_random_tokens = settings.command == Command::kBench && !settings.Has("dataset");
+  return std::string(has_random_tokens || backend == LinearBackend::kOpenBlas ? "off" : kDefaultSpeculativeConfig);
 }
 
 }  // namespace
@@ -94,6 +103,8 @@ VllmConfig MakeVllmConfig(const Settings& settings, const ModelConfig& model) {
   if (settings.Text("linear-backend").value_or("native") == "openblas") {
     config.linear_backend = LinearBackend::kOpenBlas;
   }
+  config.speculative = ParseSpeculativeConfig(
+      settings.Text("speculative-config").value_or(DefaultSpeculativeConfig(settings, config.linear_backend)));
   config.isa = kernels::ParseIsa(settings.Text("isa").value_or("auto"));
   const std::vector<kernels::Isa> isas = kernels::AvailableIsas();
   if (config.isa && std::find(isas.begin(), isas.end(), *config.isa) == isas.end()) {

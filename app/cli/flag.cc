@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "app/cli/speculative_setting.h"
+
 namespace vllm::app {
 namespace {
 
@@ -295,6 +297,9 @@ constexpr Flag kFlags[] = {
     {"num-iters", 0, kInteger, "N", "", "10", kBenchRun, Bits(kBench), false, false, "measured runs (latency only)"},
     {"num-prompts", 0, kInteger, "N", "", "100", kBenchRun, Bits(kBench), false, false,
      "number of requests (throughput only)"},
+    {"dataset", 0, kPath, "FILE", "", "", kBenchRun, Bits(kBench), false, false,
+     "use the prompts of FILE, again from the start at its end, instead of random ones: one per line, or in a .jsonl "
+     "file rows as batch accepts them; an answer then ends at EOS, or after --output-len tokens"},
     {"output-json", 0, kPath, "FILE", "", "", kBenchRun, Bits(kBench), false, false,
      "also write the results to FILE as JSON"},
     {"compare", 0, kPath, "FILE", "", "", kBenchRun, Bits(kBench), false, false,
@@ -333,6 +338,10 @@ constexpr Flag kFlags[] = {
     {"enable-jump-decoding", 0, kNegatable, "", "", "true", kEngine, kEngines, false, true,
      "append the tokens that a schema or grammar leaves no choice about, such as the keys of JSON, without a step of "
      "the model for each; the answer is the same"},
+    {"speculative-config", 0, kText, "CONFIG", "", kDefaultSpeculativeConfig, kEngine, kEngines, false, true,
+     "draft several tokens and check them in one step, which changes the speed and no token: off, auto, ngram, suffix, "
+     "grammar, or a JSON object with vLLM's keys, such as {\"method\": \"ngram\", \"num_speculative_tokens\": 4}; "
+     "bench without --dataset: off"},
     {"scheduling-policy", 0, kChoice, "POLICY", "fcfs|priority", "fcfs", kEngine, kEngines, false, true,
      "order of waiting requests; fcfs: first come, first served; priority: lowest priority value first"},
     {"max-logprobs", 0, kInteger, "N", "", "20", kEngine, kEngines, false, true,

@@ -113,8 +113,7 @@ class AnswerWriter {
           CompletionJson(completion, params_.logprobs.has_value(), model_.tokenizer.get(), parts ? &*parts : nullptr));
       if (&completion == &output.outputs.front() && !output.prompt_logprobs.empty()) AddLogprobs(output, json);
       if (output.finished && &completion == &output.outputs.back()) {
-        json["prompt_tokens"] = stats_.num_prompt_tokens;
-        json["cached_tokens"] = stats_.num_cached_tokens;
+        AddTokenCounts(stats_, json);
         json["timings"] = TimingsJson(stats_);
       }
       out_.WriteLine(SafeJson(DumpJson(json)));

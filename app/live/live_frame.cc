@@ -1,11 +1,14 @@
 #include "app/live/live_frame.h"
 
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <string_view>
 #include <utility>
 
 #include <nlohmann/json.hpp>
+
+#include "app/output/request_stats.h"
 
 namespace vllm::app {
 namespace {
@@ -33,6 +36,7 @@ class JsonFieldWriter {
   void Field(const char* name, RequestStatus value) { json_[name] = static_cast<int>(value); }
   void Field(const char* name, Seconds value) { json_[name] = Rounded(value); }
   void Field(const char* name, SteadyTime value) { json_[name] = Rounded(value.time_since_epoch()); }
+  void Field(const char* name, const SpecDecodingStats& value) { json_[name] = SpeculationJson(value); }
   void Field(const char* name, const std::vector<Seconds>& times, size_t /*max_size*/) {
     Json& array = json_[name] = Json::array();
     for (const Seconds time : times) array.push_back(Rounded(time));
@@ -89,9 +93,7 @@ class JsonFieldReader {
   void Field(const char* name, int64_t& value, int64_t min = 0) {
     const Json* field = Find(name);
     if (field == nullptr) return;
-    ok_ = field->is_number_integer() && (!field->is_number_unsigned() || field->get<uint64_t>() <= kMaxCount);
-    if (ok_) ok_ = field->get<int64_t>() >= min && field->get<int64_t>() <= kMaxCount;
-    if (ok_) value = field->get<int64_t>();
+    Read(*field, value, min);
   }
   void Field(const char* name, double& value) {
     const Json* field = Find(name);
@@ -131,6 +133,27 @@ class JsonFieldReader {
     Field(name, time);
     if (ok_) value = SteadyTime(std::chrono::duration_cast<SteadyTime::duration>(time));
   }
+  void Field(const char* name, SpecDecodingStats& value) {
+    const Json* methods = Find(name);
+    if (methods == nullptr) return;
+    ok_ = methods->is_object();
+    for (size_t i = 0; ok_ && i < value.methods.size(); ++i) {
+      const auto found = methods->find(ToString(static_cast<SpeculativeMethod>(i)));
+      if (found == methods->end()) continue;
+      SpecDecodingStats::Method& method = value.methods[i];
+      JsonFieldReader fields(*found);
+      fields.Field("drafts", method.num_drafts);
+      fields.Field("draft_tokens", method.num_draft_tokens);
+      fields.Field("accepted_tokens", method.num_accepted_tokens);
+      fields.Field("drafted_per_position", method.drafted);
+      fields.Field("accepted_per_position", method.accepted);
+      ok_ = fields.ok();
+    }
+  }
+  void Field(const char* name, std::array<int64_t, SpecDecodingStats::kNumPositions>& counts) {
+    const Json* array = Array(name, counts.size());
+    for (size_t i = 0; array != nullptr && ok_ && i < array->size(); ++i) Read((*array)[i], counts[i]);
+  }
   void Field(const char* name, std::vector<Seconds>& times, size_t max_size) {
     const Json* array = Array(name, max_size);
     if (array == nullptr) return;
@@ -162,6 +185,11 @@ class JsonFieldReader {
   }
 
  private:
+  void Read(const Json& number, int64_t& value, int64_t min = 0) {
+    ok_ = number.is_number_integer() && (!number.is_number_unsigned() || number.get<uint64_t>() <= kMaxCount);
+    if (ok_) ok_ = number.get<int64_t>() >= min && number.get<int64_t>() <= kMaxCount;
+    if (ok_) value = number.get<int64_t>();
+  }
   void Read(const Json& number, Seconds& value) {
     // Nanoseconds must fit into 64 bits.
     ok_ = ok_ && number.is_number() && std::abs(number.get<double>()) < 1e9;
@@ -198,6 +226,7 @@ void EngineFields(Fields& fields, Engine& engine) {
   fields.Field("prefix_cache_queries", engine.scheduler.prefix_cache.queries);
   fields.Field("prefix_cache_hits", engine.scheduler.prefix_cache.hits);
   fields.Field("num_preemptions", engine.scheduler.num_preemptions);
+  fields.Field("speculation", engine.scheduler.spec_decoding);
   fields.Field("prompt_tokens", engine.scheduler.num_prompt_tokens);
   fields.Field("generation_tokens", engine.scheduler.num_generation_tokens);
   fields.Field("num_scheduled_tokens", engine.scheduler.num_scheduled_tokens);

@@ -64,8 +64,8 @@ struct LiveFrame {
   std::optional<LiveDetail> detail;
 };
 
-// The form in which the frame is sent and in which top --json prints it. Times are in seconds, and a list of KV blocks
-// is [state, count, state, count, ...] with the states of EngineSnapshot.
+// The form in which the frame is sent and in which top --json prints it. Times are in seconds, a list of KV blocks is
+// [state, count, state, count, ...] with the states of EngineSnapshot, and "speculation" is a SpeculationJson.
 nlohmann::ordered_json LiveFrameJson(const LiveFrame& frame);
 
 // Reads the output of LiveFrameJson. Returns false if a field is missing, has the wrong type or is out of range.

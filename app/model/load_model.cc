@@ -1,11 +1,14 @@
 #include "app/model/load_model.h"
 
+#include <algorithm>
 #include <chrono>
 #include <future>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "app/cli/engine_options.h"
+#include "app/installed/find_model.h"
 #include "app/installed/last_use.h"
 #include "app/model/loading_status.h"
 #include "app/terminal/output_stream.h"
@@ -35,6 +38,48 @@ LoadedModel& LoadedModel::operator=(LoadedModel&& other) noexcept {
   return *std::construct_at(this, std::move(other));
 }
 
+namespace {
+
+// Limits the KV cache of a draft model, whose requests are as long as those of the model but have small keys and
+// values.
+constexpr int64_t kDraftKVBytes = int64_t{512} << 20;
+
+// Returns the configuration of the draft model's engine. `config` is that of the model.
+std::shared_ptr<const VllmConfig> MakeDraftConfig(const VllmConfig& config, const ModelLocation& location) {
+  auto draft = std::make_shared<VllmConfig>(config);
+  draft->model = ReadModelConfig(location);
+  draft->model.model = location.name;
+  draft->model.dtype = draft->model.checkpoint_dtype;
+  draft->model.max_model_len = std::min(draft->model.max_model_len, config.model.max_model_len);
+  draft->speculative = {};
+  draft->cache.num_blocks_override.reset();
+  draft->cache.cache_dtype.reset();
+  draft->cache.kv_cache_memory_bytes =
+      std::min(kDraftKVBytes, config.cache.kv_cache_memory_bytes.value_or(kDraftKVBytes));
+  draft->scheduler.long_prefill_token_threshold = 0;
+  if (config.load.load_format != LoadFormat::kDummy) draft->load.load_format = LoadFormat::kAuto;
+  draft->load.progress = nullptr;
+  if (config.speculative.draft_tensor_parallel_size > 0) {
+    draft->parallel.tensor_parallel_size = config.speculative.draft_tensor_parallel_size;
+    draft->parallel.threads_per_rank = 0;
+  }
+  draft->Finalize();
+  return draft;
+}
+
+// Throws ConfigError if a token means different texts in the two vocabularies, as then no draft would fit.
+void CheckDraftVocabulary(const tokenizer::Tokenizer& own, const ModelLocation& draft) {
+  const std::shared_ptr<const tokenizer::Tokenizer> other = LoadModelTokenizer(draft);
+  const int32_t size = std::min(own.VocabSize(), other->VocabSize());
+  for (int32_t id = 0; id < size; ++id) {
+    if (own.IdToToken(id) == other->IdToToken(id)) continue;
+    throw ConfigError("--speculative-config: model " + draft.name + ": has another vocabulary (token " +
+                      std::to_string(id) + " differs)");
+  }
+}
+
+}  // namespace
+
 LoadedEngine LoadEngine(const Settings& settings, const LoadOptions& options) {
   const auto warn = [&](const std::string& text) { options.warn ? options.warn(text) : PrintWarning(text); };
   LoadedEngine loaded;
@@ -51,6 +96,11 @@ LoadedEngine LoadEngine(const Settings& settings, const LoadOptions& options) {
     warn(std::to_string(config.parallel.num_threads()) + " threads share " +
          std::to_string(kernels::CpuTopology(kernels::UsableCpus()).num_threads_at_once()) +
          " CPUs, which is slow; lower --threads-per-rank, --tensor-parallel-size or --data-parallel-size");
+  }
+  std::optional<ModelLocation> draft;
+  if (config.speculative.method == SpeculativeMethod::kDraftModel) {
+    draft = FindModel(config.speculative.model, settings.Text("load-format") == "dummy" ? "dummy" : "auto");
+    config.draft = MakeDraftConfig(config, *draft);
   }
   if (options.check_config) options.check_config(config);
   std::shared_ptr<TraceRecorder> trace;
@@ -76,6 +126,8 @@ LoadedEngine LoadEngine(const Settings& settings, const LoadOptions& options) {
                                                            : MakeThreadClient(config, MakeExecutor, std::move(trace));
     loaded.tokenizer = tokenizer.get();
   }
+  if (draft && loaded.tokenizer != nullptr && ModelHasTokenizer(*draft))
+    CheckDraftVocabulary(*loaded.tokenizer, *draft);
   if (!tokenizer_warning.empty()) warn(tokenizer_warning);
   if (const std::string& failure = loaded.client->ready().load_report.failure; !failure.empty()) warn(failure);
   loaded.reasoning_format = ChooseReasoningFormat(settings, loaded.renderer.get(), loaded.tokenizer);

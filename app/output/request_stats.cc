@@ -1,9 +1,11 @@
 #include "app/output/request_stats.h"
 
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <set>
-#include <vector>
+#include <span>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -19,6 +21,12 @@ double Rate(int64_t count, Seconds time) { return time > Seconds(0) ? static_cas
 double Milliseconds(Seconds time) { return time.count() * 1e3; }
 
 double Rounded(double value) { return std::round(value * 1000.0) / 1000.0; }
+
+// "64 of 80 drafted tokens accepted (80 %)"
+std::string AcceptedText(int64_t num_accepted, int64_t num_drafted) {
+  return std::to_string(num_accepted) + " of " + std::to_string(num_drafted) + " drafted tokens accepted (" +
+         PercentText(static_cast<double>(num_accepted) / static_cast<double>(num_drafted)) + ")";
+}
 
 }  // namespace
 
@@ -39,7 +47,9 @@ std::string RequestStatsText(const RequestStats& stats) {
                 stats.prefill_tokens_per_second(), static_cast<long long>(stats.metrics.num_generation_tokens),
                 stats.decode_tokens_per_second(), Milliseconds(stats.metrics.time_to_first_token()),
                 Milliseconds(stats.metrics.e2e_latency()), stats.load_time.count());
-  return text.data();
+  const RequestMetrics& metrics = stats.metrics;
+  if (metrics.num_draft_tokens == 0) return text.data();
+  return text.data() + (", " + AcceptedText(metrics.num_accepted_draft_tokens, metrics.num_draft_tokens));
 }
 
 std::string ShortStatsText(const RequestStats& stats, int64_t num_context_tokens, int64_t max_model_len) {
@@ -98,10 +108,45 @@ std::string EngineStatsText(const SchedulerStats& stats, int64_t num_kv_blocks) 
          " blocks";
 }
 
-std::array<std::string, 3> StatsLines(LLMEngine& engine) {
-  return {WeightStatsText(engine.client().ready().load_report),
-          RankStatsText(engine.config().parallel, kernels::CpuTopology(kernels::UsableCpus())),
-          EngineStatsText(engine.stats(), engine.config().cache.num_blocks)};
+std::string SpeculationText(const SpecDecodingStats& stats) {
+  if (stats.num_draft_tokens() == 0) return "";
+  std::string text;
+  for (size_t i = 0; i < stats.methods.size(); ++i) {
+    const SpecDecodingStats::Method& method = stats.methods[i];
+    if (method.num_drafts == 0) continue;
+    text += text.empty() ? "speculation: " : "; ";
+    text += std::string(ToString(static_cast<SpeculativeMethod>(i))) + ", " +
+            AcceptedText(method.num_accepted_tokens, method.num_draft_tokens) + ", mean acceptance length " +
+            FixedText(method.MeanAcceptanceLength(), 2);
+  }
+  return text;
+}
+
+nlohmann::ordered_json SpeculationJson(const SpecDecodingStats& stats) {
+  auto json = nlohmann::ordered_json::object();
+  for (size_t i = 0; i < stats.methods.size(); ++i) {
+    const SpecDecodingStats::Method& method = stats.methods[i];
+    if (method.num_drafts == 0) continue;
+    size_t num_positions = method.drafted.size();
+    while (num_positions > 0 && method.drafted[num_positions - 1] == 0) --num_positions;
+    nlohmann::ordered_json& member = json[std::string(ToString(static_cast<SpeculativeMethod>(i)))];
+    member["drafts"] = method.num_drafts;
+    member["draft_tokens"] = method.num_draft_tokens;
+    member["accepted_tokens"] = method.num_accepted_tokens;
+    member["mean_acceptance_length"] = Rounded(method.MeanAcceptanceLength());
+    member["drafted_per_position"] = std::span(method.drafted).first(num_positions);
+    member["accepted_per_position"] = std::span(method.accepted).first(num_positions);
+  }
+  return json;
+}
+
+std::vector<std::string> StatsLines(LLMEngine& engine) {
+  std::vector<std::string> lines = {
+      WeightStatsText(engine.client().ready().load_report),
+      RankStatsText(engine.config().parallel, kernels::CpuTopology(kernels::UsableCpus())),
+      EngineStatsText(engine.stats(), engine.config().cache.num_blocks)};
+  if (std::string text = SpeculationText(engine.stats().spec_decoding); !text.empty()) lines.push_back(std::move(text));
+  return lines;
 }
 
 }  // namespace vllm::app

@@ -2,9 +2,9 @@
 // StatsLines, which reads the engine: main thread only.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -29,7 +29,7 @@ struct RequestStats {
   double decode_tokens_per_second() const;
 };
 
-// Returns one line about a request.
+// Returns one line about a request. It mentions drafts if there were any.
 std::string RequestStatsText(const RequestStats& stats);
 // Returns "12.3 tokens/s · 83 % cached · context 412/1,024": the speed of the answer, the cached share of the prompt,
 // and the tokens of the context that are in use.
@@ -44,7 +44,14 @@ std::string WeightStatsText(const LoadReport& report);
 std::string RankStatsText(const ParallelConfig& parallel, const kernels::CpuTopology& cpus);
 // Returns one line about the engine since its start.
 std::string EngineStatsText(const SchedulerStats& stats, int64_t num_kv_blocks);
-// Returns WeightStatsText, RankStatsText and EngineStatsText of a running engine on this machine.
-std::array<std::string, 3> StatsLines(LLMEngine& engine);
+// Returns one line about the drafts that the engine has verified since its start, or "" if there were none.
+std::string SpeculationText(const SpecDecodingStats& stats);
+// Returns an object with one member for each method that has drafted, such as {"ngram": {"drafts","draft_tokens",
+// "accepted_tokens","mean_acceptance_length","drafted_per_position","accepted_per_position"}}. The lists end with the
+// last position that was drafted; see SpecDecodingStats::kNumPositions.
+nlohmann::ordered_json SpeculationJson(const SpecDecodingStats& stats);
+// Returns WeightStatsText, RankStatsText and EngineStatsText of a running engine on this machine, and SpeculationText
+// if it is not empty.
+std::vector<std::string> StatsLines(LLMEngine& engine);
 
 }  // namespace vllm::app

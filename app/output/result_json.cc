@@ -74,13 +74,19 @@ Json CompletionJson(const CompletionOutput& output, bool with_logprobs, const to
   return json;
 }
 
+void AddTokenCounts(const RequestStats& stats, Json& json) {
+  json["prompt_tokens"] = stats.num_prompt_tokens;
+  json["cached_tokens"] = stats.num_cached_tokens;
+  json["draft_tokens"] = stats.metrics.num_draft_tokens;
+  json["accepted_draft_tokens"] = stats.metrics.num_accepted_draft_tokens;
+}
+
 Json RunJson(const std::string& request_id, const std::string& model, const RequestStats& stats, Json outputs,
              Json sampling) {
   Json json;
   json["id"] = request_id;
   json["model"] = model;
-  json["prompt_tokens"] = stats.num_prompt_tokens;
-  json["cached_tokens"] = stats.num_cached_tokens;
+  AddTokenCounts(stats, json);
   json["outputs"] = std::move(outputs);
   json["sampling"] = std::move(sampling);
   json["timings"] = TimingsJson(stats);

@@ -22,10 +22,13 @@ namespace vllm::app {
 nlohmann::ordered_json CompletionJson(const CompletionOutput& output, bool with_logprobs,
                                       const tokenizer::Tokenizer* tokenizer, const ReasoningParts* parts = nullptr);
 
-// Returns the object that run and complete print with --json: {"id","model","prompt_tokens","cached_tokens","outputs",
-// "sampling","timings"}. `outputs` is a list of CompletionJson.
+// Returns the object that run and complete print with --json: {"id","model","prompt_tokens","cached_tokens",
+// "draft_tokens","accepted_draft_tokens","outputs","sampling","timings"}. `outputs` is a list of CompletionJson.
 nlohmann::ordered_json RunJson(const std::string& request_id, const std::string& model, const RequestStats& stats,
                                nlohmann::ordered_json outputs, nlohmann::ordered_json sampling);
+
+// Adds "prompt_tokens" and the other counts of tokens to the object.
+void AddTokenCounts(const RequestStats& stats, nlohmann::ordered_json& json);
 
 // Returns a list with one entry per prompt token: null for the first token, which has no logprob, and an object for
 // each other token.

@@ -98,6 +98,8 @@ LiveFrame MakeFrame() {
   frame.process = {.pid = 12, .command = "chat", .model = "m", .dtype = "float32", .max_model_len = 99};
   frame.engine.time = SteadyTime(std::chrono::milliseconds(1500));
   frame.engine.scheduler.num_prompt_tokens = 77;
+  frame.engine.scheduler.spec_decoding.Add(SpeculativeMethod::kNgram, 20, 3);
+  frame.engine.scheduler.spec_decoding.Add(SpeculativeMethod::kGrammar, 2, 2);
   frame.engine.rank_times = {Seconds(1), Seconds(2)};
   frame.engine.requests.resize(2);
   frame.engine.requests[0].request_id = 5;
@@ -123,6 +125,7 @@ TEST(LiveFrameTest, FrameSurvivesTheRoundTrip) {
   EXPECT_EQ(LiveFrameJson(read), LiveFrameJson(frame));
   EXPECT_EQ(read.engine.kv_blocks, frame.engine.kv_blocks);
   EXPECT_EQ(read.engine.time, frame.engine.time);
+  EXPECT_EQ(read.engine.scheduler.spec_decoding.num_accepted_tokens(), 5);
   EXPECT_EQ(read.engine.requests[0].status, RequestStatus::kPreempted);
   EXPECT_EQ(read.engine.requests[1].priority, -3);
   EXPECT_LT(read.engine.requests[0].time_to_first_token, Seconds(0));

@@ -54,7 +54,8 @@ LiveFrame MakeFrame() {
                       .num_scheduled_tokens = 66,
                       .num_computed_tokens = 3000,
                       .num_prompt_tokens = 2400,
-                      .num_generation_tokens = 600};
+                      .num_generation_tokens = 600,
+                      .spec_decoding = {}};
   engine.max_num_batched_tokens = 2048;
   engine.max_num_seqs = 128;
   engine.num_executed_steps = 120;
@@ -284,6 +285,17 @@ TEST(LiveViewTest, PausedAdmissionIsNamed) {
   const std::string text = DrawLiveView(&frame, {}, {}, {24, 80, true}).Text();
   EXPECT_NE(text.find("PAUSED"), std::string::npos);
   EXPECT_NE(text.find("p resume"), std::string::npos);
+}
+
+TEST(LiveViewTest, AcceptedDraftsAreShownIfThereWereDrafts) {
+  LiveFrame frame = MakeFrame();
+  EXPECT_EQ(DrawLiveView(&frame, {}, {}, {24, 80, true}).Text().find("drafts"), std::string::npos);
+  SpecDecodingStats& stats = frame.engine.scheduler.spec_decoding;
+  for (int i = 0; i < 400; ++i) stats.Add(SpeculativeMethod::kSuffix, 4, 3);
+  stats.Add(SpeculativeMethod::kGrammar, 10, 10);
+  const std::string text = DrawLiveView(&frame, {}, {}, {24, 80, true}).Text();
+  EXPECT_NE(text.find("\ndrafts   1,210 of 1,610 accepted (75 %), mean acceptance length 4.02\n"), std::string::npos)
+      << text;
 }
 
 TEST(LiveViewTest, SortsByEachColumn) {

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <filesystem>
 
+#include <nlohmann/json.hpp>
+
 #include "app/output/duration_text.h"
 #include "app/output/prompt_status.h"
 #include "app/output/size_text.h"
@@ -42,6 +44,35 @@ TEST(RequestStatsTest, TheShortLineHasSpeedCachedShareAndContext) {
   stats.num_prompt_tokens = 400;
   stats.num_cached_tokens = 332;
   EXPECT_EQ(ShortStatsText(stats, 1412, 8192), "83 % cached · context 1,412/8,192");
+}
+
+TEST(RequestStatsTest, ARequestWithDraftsSaysHowManyWereAccepted) {
+  RequestStats stats;
+  EXPECT_EQ(RequestStatsText(stats).find("drafted"), std::string::npos);
+  stats.metrics.num_draft_tokens = 80;
+  stats.metrics.num_accepted_draft_tokens = 64;
+  EXPECT_TRUE(RequestStatsText(stats).ends_with("load 0.00 s, 64 of 80 drafted tokens accepted (80 %)"))
+      << RequestStatsText(stats);
+}
+
+TEST(RequestStatsTest, SpeculationIsDescribedByMethod) {
+  SpecDecodingStats stats;
+  EXPECT_EQ(SpeculationText(stats), "");
+  EXPECT_EQ(SpeculationJson(stats).dump(), "{}");
+  stats.Add(SpeculativeMethod::kNgram, 3, 2);
+  stats.Add(SpeculativeMethod::kNgram, 1, 0);
+  EXPECT_EQ(SpeculationText(stats),
+            "speculation: ngram, 2 of 4 drafted tokens accepted (50 %), mean acceptance length 2.00");
+  stats.Add(SpeculativeMethod::kGrammar, 18, 18);
+  EXPECT_EQ(SpeculationText(stats),
+            "speculation: ngram, 2 of 4 drafted tokens accepted (50 %), mean acceptance length 2.00; "
+            "grammar, 18 of 18 drafted tokens accepted (100 %), mean acceptance length 19.00");
+  EXPECT_EQ(SpeculationJson(stats).dump(),
+            R"({"ngram":{"drafts":2,"draft_tokens":4,"accepted_tokens":2,"mean_acceptance_length":2.0,)"
+            R"("drafted_per_position":[2,1,1],"accepted_per_position":[1,1,0]},)"
+            R"("grammar":{"drafts":1,"draft_tokens":18,"accepted_tokens":18,"mean_acceptance_length":19.0,)"
+            R"("drafted_per_position":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,3],)"
+            R"("accepted_per_position":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,3]}})");
 }
 
 TEST(RequestStatsTest, PercentagesHaveOneDecimalBetweenZeroAndTen) {

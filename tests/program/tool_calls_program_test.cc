@@ -37,8 +37,8 @@ class ToolCallsProgramTest : public testing::Test {
   // Runs rows, and returns their records.
   std::vector<Json> Records(const std::string& rows, const std::string& parser = "hermes") {
     std::ofstream(directory_ / "in.jsonl") << rows << "\n";
-    const ProgramResult result = RunProgram(
-        {"batch", directory_ / "in.jsonl", "-m", model_, "-t", "0", "--tool-call-parser", parser, "--quiet"});
+    const ProgramResult result = RunProgram({"batch", directory_ / "in.jsonl", "-m", model_, "-t", "0",
+                                             "--tool-call-parser", parser, "--ordered", "--quiet"});
     std::vector<Json> records;
     std::istringstream lines(result.out);
     for (std::string line; std::getline(lines, line);) records.push_back(Json::parse(line, nullptr, false));

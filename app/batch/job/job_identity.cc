@@ -30,7 +30,8 @@ constexpr auto kFreeFlags = std::to_array<std::string_view>(
      // the engine gives the same tokens with every value of these
      "packed-cache-size", "data-parallel-size", "threads-per-rank", "max-num-seqs", "max-num-batched-tokens",
      "long-prefill-token-threshold", "block-size", "kv-cache-memory", "num-kv-blocks", "enable-prefix-caching",
-     "enable-chunked-prefill", "enable-jump-decoding", "scheduling-policy", "max-output-memory", "publish", "trace",
+     "enable-chunked-prefill", "enable-jump-decoding", "speculative-config", "scheduling-policy", "max-output-memory",
+     "publish", "trace",
      // compared as what they stand for
      "isa", "preset", "param",
      // what the program shows and stores

@@ -89,6 +89,19 @@ std::string RankText(const LiveSample& sample) {
   return text.empty() ? "-" : text;
 }
 
+// Returns text about all methods together.
+std::string DraftsText(const SpecDecodingStats& stats) {
+  SpecDecodingStats::Method sum;
+  for (const SpecDecodingStats::Method& method : stats.methods) {
+    sum.num_drafts += method.num_drafts;
+    sum.num_draft_tokens += method.num_draft_tokens;
+    sum.num_accepted_tokens += method.num_accepted_tokens;
+  }
+  return GroupedText(sum.num_accepted_tokens) + " of " + GroupedText(sum.num_draft_tokens) + " accepted (" +
+         PercentText(static_cast<double>(sum.num_accepted_tokens) / static_cast<double>(sum.num_draft_tokens)) +
+         "), mean acceptance length " + FixedText(sum.MeanAcceptanceLength(), 2);
+}
+
 void DrawBatch(const LiveBatch& batch, bool utf8, int row, CellGrid& grid) {
   std::string text = GroupedText(batch.num_done);
   if (batch.num_rows) text += (batch.num_rows_is_estimate ? " of ~" : " of ") + GroupedText(*batch.num_rows);
@@ -144,10 +157,16 @@ std::vector<Line> UpperLines(const LiveFrame& frame, const LiveHistory& history,
                      grid.Put(row, 0, "tokens", {.dim = true});
                      grid.Put(row, kLabelColumns, text);
                    }});
+  if (frame.engine.scheduler.spec_decoding.num_draft_tokens() > 0) {
+    lines.push_back({8, [&frame](int row, CellGrid& grid) {
+                       grid.Put(row, 0, "drafts", {.dim = true});
+                       grid.Put(row, kLabelColumns, DraftsText(frame.engine.scheduler.spec_decoding));
+                     }});
+  }
   if (frame.batch) {
     lines.push_back(
         {3, [&frame, utf8 = size.utf8](int row, CellGrid& grid) { DrawBatch(*frame.batch, utf8, row, grid); }});
-    int rank = 8;
+    int rank = 9;
     for (size_t i = frame.batch->errors.size(); i-- > 0;) {
       lines.push_back({rank++, [&frame, i](int row, CellGrid& grid) {
                          const LiveError& error = frame.batch->errors[i];
@@ -203,6 +222,7 @@ void DrawHelp(const LiveViewState& state, CellGrid& grid) {
   ++row;
   for (const std::string_view text : {"prompt: prompt tokens computed per second, without prefix-cache hits",
                                       "step: time and tokens of a step, and their share of --max-num-batched-tokens",
+                                      "drafts: tokens that speculation drafted; see --speculative-config",
                                       "HIT: share of the prompt found in the prefix cache; FIRST: time to first token",
                                       "A letter in the map of KV blocks is that of the request in the table."}) {
     grid.Put(row++, 0, text);
