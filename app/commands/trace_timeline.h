@@ -33,7 +33,7 @@ class TraceTimeline {
     int64_t num_tokens = 0;  // prompt and output tokens
     int64_t num_computed_tokens = 0;
     int64_t num_computed_before = 0;  // before the last step
-    bool has_output = false;  // sampled a token since it was added
+    bool has_output = false;          // sampled a token since it was added
   };
   // Events since the last line.
   struct Events {

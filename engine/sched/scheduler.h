@@ -65,9 +65,9 @@ class Scheduler {
   // scheduled, the result may still contain finished_req_ids.
   const SchedulerOutput& Schedule();
 
-  // Sets the drafts that the next step with the request verifies, at most MaxDrafts(request) of them, and replaces those
-  // set before. Ignores unknown ids, requests that do not run, and empty drafts. A step verifies fewer drafts if its
-  // tokens or free blocks do not suffice. A request that is preempted, or whose step is rolled back, loses them.
+  // Sets the drafts that the next step with the request verifies, at most MaxDrafts(request) of them, and replaces
+  // those set before. Ignores unknown ids, requests that do not run, and empty drafts. A step verifies fewer drafts if
+  // its tokens or free blocks do not suffice. A request that is preempted, or whose step is rolled back, loses them.
   void SetDrafts(RequestId id, std::span<const int32_t> token_ids, SpeculativeMethod method);
   // Returns how many drafts could become tokens of the request, besides the token after them.
   int64_t MaxDrafts(const Request& request) const;
@@ -121,8 +121,8 @@ class Scheduler {
   bool AdmitFirst(int64_t num_new_tokens, const ComputedBlocks& computed);
   // Returns true if an interactive request has not computed its prompt, or has to compute it again.
   bool HasInteractivePrefill() const;
-  // Returns how many drafts of a running request this step can verify after num_new_tokens other tokens of it, so that a
-  // token remains for each of the num_later requests after it.
+  // Returns how many drafts of a running request this step can verify after num_new_tokens other tokens of it, so that
+  // a token remains for each of the num_later requests after it.
   int64_t NumDraftsThatFit(const Request& request, int64_t num_new_tokens, int64_t token_budget,
                            int64_t num_later) const;
   // Preempts the running request that the policy selects, an interactive one only if no other is running: moves it to

@@ -68,7 +68,8 @@ TEST(SpeculationProgramTest, TheConfigurationFileSetsIt) {
   const std::string file = temp.Write("config.toml", "speculative-config = '{\"method\": \"fast\"}'\n");
   const ProgramResult result = RunProgram({"run", "--config", file, "hello"});
   EXPECT_EQ(result.status, 2);
-  EXPECT_NE(result.err.find("method: must be off, auto, ngram, suffix, grammar or draft_model (fast)"), std::string::npos)
+  EXPECT_NE(result.err.find("method: must be off, auto, ngram, suffix, grammar or draft_model (fast)"),
+            std::string::npos)
       << result.err;
 }
 
