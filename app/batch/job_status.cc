@@ -45,7 +45,7 @@ void Count(const JobEntry& entry, JobCounts& counts) {
 
 int BatchStatus(const Settings& settings, const std::string& output_path) {
   JobCounts all;
-  std::optional<JobInput> input;
+  std::optional<int64_t> total_rows;
   bool has_ended = false;
   int64_t size = 0;
   if (!std::filesystem::exists(JobPath(output_path))) {
@@ -56,7 +56,7 @@ int BatchStatus(const Settings& settings, const std::string& output_path) {
       JobPath(output_path),
       [&](const JobEntry& entry) {
         if (entry.kind == JobEntry::Kind::kRow) Count(entry, all);
-        if (entry.kind == JobEntry::Kind::kInput) input = JobInput{entry.digest, entry.end, entry.index};
+        if (entry.kind == JobEntry::Kind::kInput) total_rows = entry.index;
         if (entry.kind != JobEntry::Kind::kInput) has_ended = entry.kind == JobEntry::Kind::kEnd;
       },
       size);
@@ -74,8 +74,10 @@ int BatchStatus(const Settings& settings, const std::string& output_path) {
   const double rows_per_second = seconds > 0 ? static_cast<double>(recent.num_rows) / seconds : 0.0;
   const double tokens_per_second = seconds > 0 ? static_cast<double>(recent.num_output_tokens) / seconds : 0.0;
   std::optional<double> seconds_left;
-  if (!has_ended && input && rows_per_second > 0) {
-    seconds_left = static_cast<double>(std::max<int64_t>(input->num_rows - all.num_rows, 0)) / rows_per_second;
+  // A short job may end before its input has been counted.
+  if (has_ended && !total_rows) total_rows = all.num_rows;
+  if (!has_ended && total_rows && rows_per_second > 0) {
+    seconds_left = static_cast<double>(std::max<int64_t>(*total_rows - all.num_rows, 0)) / rows_per_second;
   }
   const char* state = is_running ? "running" : has_ended ? "finished" : "interrupted";
   const int64_t num_failed = all.num_rows - all.by_status[0];
@@ -83,7 +85,7 @@ int BatchStatus(const Settings& settings, const std::string& output_path) {
     nlohmann::ordered_json json;
     json["state"] = state;
     json["rows"] = all.num_rows;
-    json["total_rows"] = input ? nlohmann::ordered_json(input->num_rows) : nullptr;
+    json["total_rows"] = total_rows ? nlohmann::ordered_json(*total_rows) : nullptr;
     json["failed"] = num_failed;
     json["errors"] = nlohmann::ordered_json::object();
     for (size_t i = 1; i < all.by_status.size(); ++i) {
@@ -98,7 +100,7 @@ int BatchStatus(const Settings& settings, const std::string& output_path) {
     return 0;
   }
   std::string text = std::string(state) + ": " + GroupedText(all.num_rows);
-  if (input) text += " of " + GroupedText(input->num_rows);
+  if (total_rows) text += " of " + GroupedText(*total_rows);
   text += " rows done, " + GroupedText(num_failed) + " failed\n";
   for (size_t i = 1; i < all.by_status.size(); ++i) {
     if (all.by_status[i] == 0) continue;
