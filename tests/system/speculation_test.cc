@@ -199,7 +199,9 @@ TEST_F(SpeculationTest, MethodsDoNotChangeResults) {
       config.prompt_lookup_min = 1;
       config.prompt_lookup_max = 3;
       ExpectBase(MakeConfig(GuideDirectory(), {.speculative = config}));
-      EXPECT_GT(stats_.spec_decoding.num_draft_tokens(), 0);
+      if (!adaptive) {
+        EXPECT_GT(stats_.spec_decoding.num_draft_tokens(), 0);
+      }
       ExpectBase(
           MakeConfig(GuideDirectory(), {.max_num_seqs = 3, .num_blocks = 30, .threads = 2, .speculative = config}));
     }
@@ -274,7 +276,10 @@ TEST_F(SpeculationTest, ForcedTokensAreDrafts) {
       config.speculative.adaptive = adaptive;
       ExpectBase(config);
       const auto& stats = stats_.spec_decoding.methods[static_cast<size_t>(SpeculativeMethod::kGrammar)];
-      EXPECT_GT(stats.num_draft_tokens, jumps ? 3 : 20);
+      // How much is drafted adaptively depends on the time of steps.
+      if (!adaptive) {
+        EXPECT_GT(stats.num_draft_tokens, jumps ? 3 : 20);
+      }
       EXPECT_EQ(stats.num_accepted_tokens, stats.num_draft_tokens);
     }
   }
