@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <stdexcept>
 #include <string_view>
 #include <utility>
 
@@ -42,22 +41,6 @@ ThinkingTracker::ThinkingTracker(std::shared_ptr<const ReasoningFormat> format,
     stream_->Prime(prompt_token_ids.last(std::min(prompt_token_ids.size(), kMaxPromptTail)));
     text_markers_.emplace(format_->start_texts, format_->end_texts, is_thinking());
   }
-}
-
-ThinkingTracker::ThinkingTracker(const ThinkingTracker& other)
-    : format_(other.format_),
-      phase_(other.phase_),
-      has_thought_(other.has_thought_),
-      num_thinking_tokens_(other.num_thinking_tokens_),
-      end_size_(other.end_size_),
-      num_end_ids_(other.num_end_ids_),
-      last_ids_(other.last_ids_),
-      at_thought_start_(other.at_thought_start_),
-      in_header_(other.in_header_),
-      in_channel_name_(other.in_channel_name_),
-      is_analysis_(other.is_analysis_),
-      num_name_ids_(other.num_name_ids_) {
-  if (!other.IsCopyable()) throw std::logic_error("thinking tracker: its text decoder cannot be copied");
 }
 
 void ThinkingTracker::StartFromPrompt(std::span<const int32_t> prompt_token_ids) {

@@ -32,11 +32,6 @@ class ThinkingTracker {
   // the answer follows.
   ThinkingTracker(std::shared_ptr<const ReasoningFormat> format, std::span<const int32_t> prompt_token_ids,
                   bool may_call = false);
-  // The copy has the same state, and is independent. REQUIRES: other.IsCopyable().
-  ThinkingTracker(const ThinkingTracker& other);
-  ThinkingTracker& operator=(const ThinkingTracker&) = delete;
-  // Returns false for ReasoningFormat::Kind::kText, because the state of its text decoder cannot be copied.
-  bool IsCopyable() const { return !stream_; }
 
   // Adds the next token of the output. With markers in text, the kind is that of the token's last character.
   TokenKind Feed(int32_t token_id);

@@ -28,6 +28,20 @@ std::vector<int32_t> RandomIds(std::mt19937& random, const Tokenizer& tokenizer,
   return ids;
 }
 
+// Returns a tokenizer for each decoder component, by the name of the component.
+std::map<std::string, std::unique_ptr<Tokenizer>> ComponentTokenizers() {
+  std::map<std::string, std::unique_ptr<Tokenizer>> tokenizers;
+  for (const std::string& line : ReadLines(DataPath("components.jsonl"))) {
+    const nlohmann::json component = nlohmann::json::parse(line);
+    if (!component.contains("decode")) continue;
+    const nlohmann::json file = {
+        {"model", {{"type", "BPE"}, {"vocab", component["vocab"]}, {"merges", nlohmann::json::array()}}},
+        {"decoder", component["spec"]}};
+    tokenizers[component["name"].get<std::string>()] = ParseTokenizerJson(file.dump(), "a component");
+  }
+  return tokenizers;
+}
+
 TEST(DecodeStreamTest, StreamingRandomIdsGivesTheSameTextAsDecode) {
   std::mt19937 random(11);
   for (const char* name : {"byte_level.json", "byte_fallback.json"}) {
@@ -42,17 +56,36 @@ TEST(DecodeStreamTest, StreamingRandomIdsGivesTheSameTextAsDecode) {
 
 TEST(DecodeStreamTest, StreamingThroughDecoderComponentsGivesTheSameTextAsDecode) {
   std::mt19937 random(12);
-  for (const std::string& line : ReadLines(DataPath("components.jsonl"))) {
-    const nlohmann::json component = nlohmann::json::parse(line);
-    if (!component.contains("decode")) continue;
-    SCOPED_TRACE(component["name"].get<std::string>());
-    const nlohmann::json file = {
-        {"model", {{"type", "BPE"}, {"vocab", component["vocab"]}, {"merges", nlohmann::json::array()}}},
-        {"decoder", component["spec"]}};
-    const auto tokenizer = ParseTokenizerJson(file.dump(), "a component");
+  for (const auto& [name, tokenizer] : ComponentTokenizers()) {
+    SCOPED_TRACE(name);
     for (int round = 0; round < 300; ++round) {
       const auto ids = RandomIds(random, *tokenizer, random() % 12);
       ASSERT_EQ(Stream(*tokenizer, {}, ids, false), tokenizer->Decode(ids, false));
+    }
+  }
+}
+
+TEST(DecodeStreamTest, ACopyContinuesIndependently) {
+  std::mt19937 random(14);
+  for (const auto& [name, tokenizer] : ComponentTokenizers()) {
+    SCOPED_TRACE(name);
+    for (int round = 0; round < 100; ++round) {
+      const auto ids = RandomIds(random, *tokenizer, random() % 12);
+      const auto others = RandomIds(random, *tokenizer, random() % 6);
+      const size_t middle = random() % (ids.size() + 1);
+      DecodeStream stream(*tokenizer, false);
+      std::string text;
+      for (size_t i = 0; i < middle; ++i) stream.Feed(ids[i], text);
+      DecodeStream copy(stream);
+      std::string text_of_copy = text;
+      for (const int32_t id : others) copy.Feed(id, text_of_copy);
+      for (size_t i = middle; i < ids.size(); ++i) stream.Feed(ids[i], text);
+      stream.Flush(text);
+      copy.Flush(text_of_copy);
+      ASSERT_EQ(text, tokenizer->Decode(ids, false));
+      std::vector<int32_t> ids_of_copy(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(middle));
+      ids_of_copy.insert(ids_of_copy.end(), others.begin(), others.end());
+      ASSERT_EQ(text_of_copy, tokenizer->Decode(ids_of_copy, false));
     }
   }
 }

@@ -20,24 +20,10 @@ std::string OneCharacter(const nlohmann::json& json, const char* key, const std:
   return text;
 }
 
-class Stage : public TokenSink {
- public:
-  explicit Stage(TokenSink& next) : next_(next) {}
-  void Finish() override { next_.Finish(); }
-
- protected:
-  void Emit(std::string_view token) {
-    next_.Chunk(token);
-    next_.EndToken();
-  }
-
-  TokenSink& next_;
-};
-
 // Base of stages that need whole tokens.
-class WholeTokenStage : public Stage {
+class WholeTokenStage : public DecoderStage {
  public:
-  using Stage::Stage;
+  using DecoderStage::DecoderStage;
   void Chunk(std::string_view text) override { token_ += text; }
   void EndToken() override {
     Token(token_);
@@ -54,11 +40,12 @@ class WholeTokenStage : public Stage {
 class ByteLevelStage : public WholeTokenStage {
  public:
   using WholeTokenStage::WholeTokenStage;
+  std::unique_ptr<DecoderStage> Copy() const override { return std::make_unique<ByteLevelStage>(*this); }
   void Finish() override {
     text_.clear();
     AppendValidUtf8(bytes_, text_);
     Emit(text_);
-    next_.Finish();
+    next_->Finish();
   }
 
  protected:
@@ -68,7 +55,7 @@ class ByteLevelStage : public WholeTokenStage {
     text_.clear();
     AppendValidUtf8(std::string_view(bytes_).substr(0, certain), text_);
     bytes_.erase(0, certain);
-    next_.Chunk(text_);
+    next_->Chunk(text_);
   }
 
  private:
@@ -78,19 +65,20 @@ class ByteLevelStage : public WholeTokenStage {
 
 // A run of byte tokens becomes the text of its bytes if they are valid UTF-8. Otherwise, each byte becomes U+FFFD.
 // Therefore a run is withheld until it ends.
-class ByteFallbackStage : public Stage {
+class ByteFallbackStage : public DecoderStage {
  public:
-  using Stage::Stage;
+  using DecoderStage::DecoderStage;
+  std::unique_ptr<DecoderStage> Copy() const override { return std::make_unique<ByteFallbackStage>(*this); }
 
   void Chunk(std::string_view text) override {
     if (is_passing_through_) {
-      next_.Chunk(text);
+      next_->Chunk(text);
       return;
     }
     token_ += text;
     if (token_.size() <= kByteTokenLength) return;
     FlushRun();
-    next_.Chunk(token_);
+    next_->Chunk(token_);
     is_passing_through_ = true;
   }
 
@@ -103,16 +91,16 @@ class ByteFallbackStage : public Stage {
         return;
       }
       FlushRun();
-      next_.Chunk(token_);
+      next_->Chunk(token_);
     }
-    next_.EndToken();
+    next_->EndToken();
     token_.clear();
     is_passing_through_ = false;
   }
 
   void Finish() override {
     FlushRun();
-    next_.Finish();
+    next_->Finish();
   }
 
  private:
@@ -133,20 +121,22 @@ class ByteFallbackStage : public Stage {
   bool is_passing_through_ = false;
 };
 
-class FuseStage : public Stage {
+class FuseStage : public DecoderStage {
  public:
-  using Stage::Stage;
-  void Chunk(std::string_view text) override { next_.Chunk(text); }
+  using DecoderStage::DecoderStage;
+  std::unique_ptr<DecoderStage> Copy() const override { return std::make_unique<FuseStage>(*this); }
+  void Chunk(std::string_view text) override { next_->Chunk(text); }
   void EndToken() override {}
   void Finish() override {
-    next_.EndToken();
-    next_.Finish();
+    next_->EndToken();
+    next_->Finish();
   }
 };
 
-class StripStage : public Stage {
+class StripStage : public DecoderStage {
  public:
-  StripStage(const DecoderStep& step, TokenSink& next) : Stage(next), step_(step) {}
+  StripStage(const DecoderStep& step, TokenSink& next) : DecoderStage(next), step_(step) {}
+  std::unique_ptr<DecoderStage> Copy() const override { return std::make_unique<StripStage>(*this); }
 
   void Chunk(std::string_view text) override {
     const std::string_view content = step_.text;
@@ -167,7 +157,7 @@ class StripStage : public Stage {
       const size_t release = body > 0 ? withheld_ : std::min(withheld_, withheld_ + tail - step_.stop);
       Repeat(release);
       withheld_ -= release;
-      next_.Chunk(text.substr(0, body));
+      next_->Chunk(text.substr(0, body));
     }
     withheld_ += tail;
     while (withheld_ > step_.stop) {
@@ -177,14 +167,14 @@ class StripStage : public Stage {
   }
 
   void EndToken() override {
-    next_.EndToken();
+    next_->EndToken();
     at_start_ = true;
     stripped_ = withheld_ = 0;
   }
 
  private:
   void Repeat(size_t count) {
-    for (; count > 0; --count) next_.Chunk(step_.text);
+    for (; count > 0; --count) next_->Chunk(step_.text);
   }
 
   const DecoderStep& step_;
@@ -193,9 +183,10 @@ class StripStage : public Stage {
   size_t withheld_ = 0;  // number of copies of step_.text withheld at the end; at most step_.stop
 };
 
-class ReplaceLiteralStage : public Stage {
+class ReplaceLiteralStage : public DecoderStage {
  public:
-  ReplaceLiteralStage(const DecoderStep& step, TokenSink& next) : Stage(next), step_(step) {}
+  ReplaceLiteralStage(const DecoderStep& step, TokenSink& next) : DecoderStage(next), step_(step) {}
+  std::unique_ptr<DecoderStage> Copy() const override { return std::make_unique<ReplaceLiteralStage>(*this); }
 
   void Chunk(std::string_view text) override {
     if (!withheld_.empty()) {
@@ -206,12 +197,12 @@ class ReplaceLiteralStage : public Stage {
     }
     const std::string_view literal = step_.text;
     for (size_t found; (found = text.find(literal)) != text.npos; text.remove_prefix(found + literal.size())) {
-      next_.Chunk(text.substr(0, found));
-      next_.Chunk(step_.content);
+      next_->Chunk(text.substr(0, found));
+      next_->Chunk(step_.content);
     }
     size_t keep = std::min(text.size(), literal.size() - 1);
     while (keep > 0 && !literal.starts_with(text.substr(text.size() - keep))) --keep;
-    next_.Chunk(text.substr(0, text.size() - keep));
+    next_->Chunk(text.substr(0, text.size() - keep));
     withheld_ = text.substr(text.size() - keep);
   }
 
@@ -229,6 +220,7 @@ class ReplaceLiteralStage : public Stage {
 class ReplacePatternStage : public WholeTokenStage {
  public:
   ReplacePatternStage(const DecoderStep& step, TokenSink& next) : WholeTokenStage(next), step_(step) {}
+  std::unique_ptr<DecoderStage> Copy() const override { return std::make_unique<ReplacePatternStage>(*this); }
 
  protected:
   void Token(std::string& token) override { Emit(ReplaceMatches(*step_.pattern, token, step_.content)); }
@@ -237,22 +229,23 @@ class ReplacePatternStage : public WholeTokenStage {
   const DecoderStep& step_;
 };
 
-class MetaspaceStage : public Stage {
+class MetaspaceStage : public DecoderStage {
  public:
-  MetaspaceStage(const DecoderStep& step, TokenSink& next) : Stage(next), step_(step) {}
+  MetaspaceStage(const DecoderStep& step, TokenSink& next) : DecoderStage(next), step_(step) {}
+  std::unique_ptr<DecoderStage> Copy() const override { return std::make_unique<MetaspaceStage>(*this); }
 
   void Chunk(std::string_view text) override {
     const std::string_view replacement = step_.text;
     for (size_t found; (found = text.find(replacement)) != text.npos; text.remove_prefix(found + replacement.size())) {
-      next_.Chunk(text.substr(0, found));
-      if (!(first_ && step_.flag)) next_.Chunk(" ");
+      next_->Chunk(text.substr(0, found));
+      if (!(first_ && step_.flag)) next_->Chunk(" ");
     }
-    next_.Chunk(text);
+    next_->Chunk(text);
   }
 
   void EndToken() override {
     first_ = false;
-    next_.EndToken();
+    next_->EndToken();
   }
 
  private:
@@ -276,6 +269,7 @@ void CleanUpWordPiece(std::string& text) {
 class WordPieceStage : public WholeTokenStage {
  public:
   WordPieceStage(const DecoderStep& step, TokenSink& next) : WholeTokenStage(next), step_(step) {}
+  std::unique_ptr<DecoderStage> Copy() const override { return std::make_unique<WordPieceStage>(*this); }
 
  protected:
   void Token(std::string& token) override {
@@ -299,6 +293,7 @@ class WordPieceStage : public WholeTokenStage {
 class CtcStage : public WholeTokenStage {
  public:
   CtcStage(const DecoderStep& step, TokenSink& next) : WholeTokenStage(next), step_(step) {}
+  std::unique_ptr<DecoderStage> Copy() const override { return std::make_unique<CtcStage>(*this); }
 
  protected:
   void Token(std::string& token) override {
@@ -323,10 +318,11 @@ class CtcStage : public WholeTokenStage {
 class BpeStage : public WholeTokenStage {
  public:
   BpeStage(const DecoderStep& step, TokenSink& next) : WholeTokenStage(next), step_(step) {}
+  std::unique_ptr<DecoderStage> Copy() const override { return std::make_unique<BpeStage>(*this); }
 
   void Finish() override {
     if (has_pending_) Release("");
-    next_.Finish();
+    next_->Finish();
   }
 
  protected:
@@ -351,11 +347,12 @@ class SentencePieceStage : public WholeTokenStage {
  public:
   SentencePieceStage(const DecoderStep& step, TokenSink& next)
       : WholeTokenStage(next), step_(step), strips_(step.start != 0) {}
+  std::unique_ptr<DecoderStage> Copy() const override { return std::make_unique<SentencePieceStage>(*this); }
 
   void Finish() override {
     FlushBytes(/*all=*/true);
-    next_.EndToken();
-    next_.Finish();
+    next_->EndToken();
+    next_->Finish();
   }
 
  protected:
@@ -381,7 +378,7 @@ class SentencePieceStage : public WholeTokenStage {
  private:
   void Write(std::string_view text) {
     written_ = written_ || !text.empty();
-    next_.Chunk(text);
+    next_->Chunk(text);
   }
 
   // Writes complete characters, and U+FFFD for each byte that is not part of one. Keeps an incomplete character at the
@@ -403,13 +400,14 @@ class SentencePieceStage : public WholeTokenStage {
   bool written_ = false;
 };
 
-class JoinStage : public Stage {
+class JoinStage : public DecoderStage {
  public:
-  using Stage::Stage;
+  using DecoderStage::DecoderStage;
+  std::unique_ptr<DecoderStage> Copy() const override { return std::make_unique<JoinStage>(*this); }
   void Chunk(std::string_view text) override {
-    if (pending_space_) next_.Chunk(" ");
+    if (pending_space_) next_->Chunk(" ");
     pending_space_ = false;
-    next_.Chunk(text);
+    next_->Chunk(text);
   }
   void EndToken() override { pending_space_ = true; }
 
@@ -418,7 +416,7 @@ class JoinStage : public Stage {
 };
 
 // Makes the stage for step.kind. REQUIRES: step and next outlive the stage.
-std::unique_ptr<TokenSink> MakeDecoderStage(const DecoderStep& step, TokenSink& next) {
+std::unique_ptr<DecoderStage> MakeDecoderStage(const DecoderStep& step, TokenSink& next) {
   switch (step.kind) {
     case DecoderStep::Kind::kByteLevel:
       return std::make_unique<ByteLevelStage>(next);
@@ -536,6 +534,14 @@ class DecoderRun::Output : public TokenSink {
 DecoderRun::DecoderRun(const TokenDecoder& decoder) : output_(std::make_unique<Output>()), first_(output_.get()) {
   for (auto step = decoder.steps().rbegin(); step != decoder.steps().rend(); ++step) {
     stages_.push_back(MakeDecoderStage(*step, *first_));
+    first_ = stages_.back().get();
+  }
+}
+
+DecoderRun::DecoderRun(const DecoderRun& other) : output_(std::make_unique<Output>()), first_(output_.get()) {
+  for (const std::unique_ptr<DecoderStage>& stage : other.stages_) {
+    stages_.push_back(stage->Copy());
+    stages_.back()->SetNext(*first_);
     first_ = stages_.back().get();
   }
 }

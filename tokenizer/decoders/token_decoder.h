@@ -70,10 +70,32 @@ class TokenSink {
   virtual void Finish() = 0;
 };
 
+// One step of a decoder at work: receives tokens, and passes others to the next sink.
+class DecoderStage : public TokenSink {
+ public:
+  // REQUIRES: next outlives this.
+  explicit DecoderStage(TokenSink& next) : next_(&next) {}
+  void Finish() override { next_->Finish(); }
+  // Returns a stage with the same state, which passes its tokens to the same sink until SetNext.
+  virtual std::unique_ptr<DecoderStage> Copy() const = 0;
+  void SetNext(TokenSink& next) { next_ = &next; }
+
+ protected:
+  void Emit(std::string_view token) {
+    next_->Chunk(token);
+    next_->EndToken();
+  }
+
+  TokenSink* next_;
+};
+
 class DecoderRun {
  public:
   // REQUIRES: decoder outlives this.
   explicit DecoderRun(const TokenDecoder& decoder);
+  // The copy has received the same tokens, and is independent.
+  DecoderRun(const DecoderRun& other);
+  DecoderRun& operator=(const DecoderRun&) = delete;
   ~DecoderRun();
 
   // Feeds `token` and appends to `out` the text that later tokens cannot change.
@@ -85,7 +107,7 @@ class DecoderRun {
   class Output;
   std::unique_ptr<Output> output_;
   // In reverse order: the first stage of the list writes into output_, each other stage into the one before it.
-  std::vector<std::unique_ptr<TokenSink>> stages_;
+  std::vector<std::unique_ptr<DecoderStage>> stages_;
   TokenSink* first_;
 };
 
