@@ -17,12 +17,6 @@ constexpr int64_t kMaxPause = 1024;
 // A proposer that takes less than this share of a step never pauses.
 constexpr double kFreeShare = 0.01;
 
-// The workers accept no drafts of such a request; see ThinkingTracker::IsCopyable.
-bool HasUncopyableThought(const EngineCoreRequest& request) {
-  return request.sampling_params.thinking_token_budget && request.reasoning_format != nullptr &&
-         request.reasoning_format->kind == ReasoningFormat::Kind::kText;
-}
-
 }  // namespace
 
 Speculator::Speculator(const VllmConfig& config, std::unique_ptr<Proposer> proposer)
@@ -130,7 +124,7 @@ void Speculator::CollectRequests(const EngineCoreOutputs& outputs, Scheduler& sc
     Learn(output, info);
     if (output.new_token_ids.empty() || request->status != RequestStatus::kRunning) continue;
     const int64_t max_drafts = std::min(config_.MaxDrafts(), scheduler.MaxDrafts(*request));
-    if (max_drafts <= 0 || HasUncopyableThought(*info.request)) continue;
+    if (max_drafts <= 0) continue;
     requests_.push_back({output.request_id, info.request->prompt_token_ids, info.output_token_ids, max_drafts});
     candidates_.push_back({.request_id = output.request_id, .info = &info, .method = config_.method});
   }
@@ -221,6 +215,7 @@ void Speculator::ChooseAdaptively() {
                    [](const Option& a, const Option& b) { return a.probability > b.probability; });
   const auto num_requests = static_cast<int64_t>(candidates_.size());
   double expected = static_cast<double>(num_requests);
+  // Before the first decode step has been timed, both rates are infinite, and nothing is drafted.
   double best_rate = kMinGain * expected / step_cost_.Estimate(num_requests);
   size_t num_best = 0;
   for (size_t n = 1; n <= options_.size(); ++n) {

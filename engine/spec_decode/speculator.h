@@ -67,7 +67,7 @@ class Speculator {
   void CollectRequests(const EngineCoreOutputs& outputs, Scheduler& scheduler);
   // Cuts the proposed tokens before one that is not in the vocabulary. With a grammar, replaces them, or cuts them.
   void ApplyGrammars();
-  // Appends the forced tokens of a request to forced_; returns whether there are any.
+  // Sets forced_ to the tokens that the grammar of a request forces next. Returns false if there are none.
   bool FindForced(RequestInfo& info, int64_t max_drafts);
   static void FeedConstraint(RequestInfo& info);
   // Asks the proposer, unless its proposals have not been worth their time lately.

@@ -131,7 +131,6 @@ void ModelRunner::MakeDraftStates() {
     const CachedRequestState& state = *entry.state;
     draft_offsets_.push_back(draft_states_.size());
     int64_t allowed = entry.samples() ? state.num_drafts : 0;
-    if (state.thinking != nullptr && !state.thinking->IsCopyable()) allowed = 0;
     if (state.constraint != nullptr || state.thinking != nullptr) {
       for (int64_t i = 0; i < allowed; ++i) {
         const auto index = static_cast<size_t>(state.num_tokens() + i);
@@ -143,6 +142,7 @@ void ModelRunner::MakeDraftStates() {
             allowed = i;  // no token that may be sampled equals this draft
             break;
           }
+          next.forced_token = next.constraint->ForcedToken();
         }
         if (state.thinking != nullptr) {
           next.thinking = std::make_unique<ThinkingTracker>(last == nullptr ? *state.thinking : *last->thinking);
@@ -167,6 +167,11 @@ const ThinkingTracker* ModelRunner::ThinkingAfter(size_t entry, int64_t num_draf
   return draft_states_[draft_offsets_[entry] + static_cast<size_t>(num_drafts) - 1].thinking.get();
 }
 
+int32_t ModelRunner::ForcedTokenAfter(size_t entry, int64_t num_drafts) const {
+  if (num_drafts == 0 || batch_.entries()[entry].state->constraint == nullptr) return forced_tokens_[entry];
+  return draft_states_[draft_offsets_[entry] + static_cast<size_t>(num_drafts) - 1].forced_token;
+}
+
 void ModelRunner::StartMasks() {
   if (mask_thread_ == nullptr) return;
   missing_masks_.clear();
@@ -175,8 +180,7 @@ void ModelRunner::StartMasks() {
     if (!entries[i].samples() || entries[i].state->constraint == nullptr) continue;
     for (int64_t n = 0; n <= allowed_drafts_[i]; ++n) {
       OutputConstraint* const constraint = ConstraintAfter(i, n);
-      if (n == 0 && forced_tokens_[i] >= 0) continue;
-      if (constraint->NeedsMask()) missing_masks_.push_back(constraint);
+      if (ForcedTokenAfter(i, n) < 0 && constraint->NeedsMask()) missing_masks_.push_back(constraint);
     }
   }
   mask_thread_->Start(missing_masks_);
@@ -258,11 +262,7 @@ void ModelRunner::SampleRow(size_t index, int thread, float* logits_row) {
     const auto num_prompt = static_cast<size_t>(state.num_prompt_tokens());
     SamplingRow sampling{logits, &params, tokens.first(num_prompt), tokens.subspan(num_prompt)};
     OutputConstraint* const constraint = ConstraintAfter(row.entry, row.num_drafts);
-    if (row.num_drafts == 0) {
-      sampling.forced_token_id = forced_tokens_[row.entry];
-    } else if (constraint != nullptr) {
-      sampling.forced_token_id = constraint->ForcedToken();
-    }
+    sampling.forced_token_id = ForcedTokenAfter(row.entry, row.num_drafts);
     if (const ThinkingTracker* thinking = ThinkingAfter(row.entry, row.num_drafts);
         thinking != nullptr && sampling.forced_token_id < 0) {
       sampling.forced_token_id = thinking->ForcedToken(*params.thinking_token_budget);

@@ -32,27 +32,30 @@ class ModelRunner {
   size_t scratch_bytes() const;
 
  private:
-  // A row of the step that needs logits, and the index of its BatchEntry. prompt_target is the prompt token that
-  // follows the row and whose logprob is computed, or -1 if a token is sampled. A sampled token follows the request's
-  // tokens and the first num_drafts drafts.
+  // A row of the step that needs logits. Either a token is sampled from it, or the logprob of a prompt token is
+  // computed.
   struct LogitsRow {
-    size_t entry = 0;
-    int64_t row = 0;
-    int32_t prompt_target = -1;
-    int64_t num_drafts = 0;
+    size_t entry = 0;            // the index of its BatchEntry
+    int64_t row = 0;             // in the step
+    int32_t prompt_target = -1;  // the prompt token whose logprob is computed; -1: a token is sampled
+    int64_t num_drafts = 0;      // the sampled token follows this many drafts of the entry
   };
   // What decides which tokens may be sampled after a draft. Null if it does not depend on the tokens so far.
   struct DraftState {
     std::unique_ptr<OutputConstraint> constraint;
     std::unique_ptr<ThinkingTracker> thinking;
+    int32_t forced_token = -1;  // that the constraint forces; -1: none
   };
   void ReservePlans();
-  // Finds the entries whose next token the grammar of the request leaves no choice about.
+  // Finds the entries whose next token the grammar of the request leaves no choice about. Like MakeDraftStates, called
+  // before the mask thread starts, because until it has finished, constraints may only fill masks.
   void FindForcedTokens();
   // Makes the states after the drafts of all entries, and finds out how many drafts of each the grammar allows.
   void MakeDraftStates();
+  // What holds after the first num_drafts drafts of an entry.
   OutputConstraint* ConstraintAfter(size_t entry, int64_t num_drafts) const;
   const ThinkingTracker* ThinkingAfter(size_t entry, int64_t num_drafts) const;
+  int32_t ForcedTokenAfter(size_t entry, int64_t num_drafts) const;
   // Lets the mask thread compute the masks that sampling will need.
   void StartMasks();
   void CollectLogitsRows();

@@ -106,8 +106,8 @@ TEST_F(SpeculationTest, DraftsDoNotChangeResults) {
       if (HasFailure()) FAIL() << "k " << k << ", kind " << static_cast<int>(kind);
     }
   }
-  EXPECT_GT(all_stats_.num_accepted_tokens(), 1000);
-  EXPECT_GT(all_stats_.num_draft_tokens(), 2 * all_stats_.num_accepted_tokens());
+  EXPECT_GT(all_stats_.Total().num_accepted_tokens, 1000);
+  EXPECT_GT(all_stats_.Total().num_draft_tokens, 2 * all_stats_.Total().num_accepted_tokens);
 }
 
 TEST_F(SpeculationTest, RightDraftsAreAllAccepted) {
@@ -120,9 +120,9 @@ TEST_F(SpeculationTest, RightDraftsAreAllAccepted) {
   });
   ExpectBase(MakeConfig(GuideDirectory(), {.speculative = VerifyAll(6)}), DraftKind::kRight);
   const auto& stats = stats_.spec_decoding;
-  EXPECT_GT(stats.num_accepted_tokens(), 100);
+  EXPECT_GT(stats.Total().num_accepted_tokens, 100);
   // Random tokens follow the end of a recorded output, and greedy requests with the same prompt record the same tokens.
-  EXPECT_GT(stats.num_accepted_tokens() * 10, stats.num_draft_tokens() * 8);
+  EXPECT_GT(stats.Total().num_accepted_tokens * 10, stats.Total().num_draft_tokens * 8);
 }
 
 TEST_F(SpeculationTest, DraftsDoNotChangeResultsOfTwoRanks) {
@@ -200,7 +200,7 @@ TEST_F(SpeculationTest, MethodsDoNotChangeResults) {
       config.prompt_lookup_max = 3;
       ExpectBase(MakeConfig(GuideDirectory(), {.speculative = config}));
       if (!adaptive) {
-        EXPECT_GT(stats_.spec_decoding.num_draft_tokens(), 0);
+        EXPECT_GT(stats_.spec_decoding.Total().num_draft_tokens, 0);
       }
       ExpectBase(
           MakeConfig(GuideDirectory(), {.max_num_seqs = 3, .num_blocks = 30, .threads = 2, .speculative = config}));
@@ -217,7 +217,7 @@ TEST_F(SpeculationTest, DraftModelsDoNotChangeResults) {
     VllmConfig config = MakeConfig(GuideDirectory(), {.max_num_seqs = seqs, .speculative = speculative});
     config.draft = std::make_shared<VllmConfig>(MakeConfig(GuideDirectory(), {.max_num_seqs = 16, .threads = 2}));
     ExpectBase(config);
-    EXPECT_GT(2 * stats_.spec_decoding.num_accepted_tokens(), stats_.spec_decoding.num_draft_tokens());
+    EXPECT_GT(2 * stats_.spec_decoding.Total().num_accepted_tokens, stats_.spec_decoding.Total().num_draft_tokens);
   }
 }
 
@@ -262,7 +262,7 @@ TEST_F(SpeculationTest, DraftsDoNotChangeStructuredOutputs) {
       if (HasFailure()) FAIL() << "k " << k << ", jump decoding " << jumps;
     }
   }
-  EXPECT_GT(all_stats_.num_accepted_tokens(), 500);
+  EXPECT_GT(all_stats_.Total().num_accepted_tokens, 500);
 }
 
 TEST_F(SpeculationTest, ForcedTokensAreDrafts) {
@@ -309,25 +309,29 @@ TEST_F(SpeculationTest, DraftsDoNotChangeThinkingBudgets) {
     config.speculative = VerifyAll(k);
     ExpectBase(config, static_cast<DraftKind>(k % 4));
   }
-  EXPECT_GT(all_stats_.num_accepted_tokens(), 100);
+  EXPECT_GT(all_stats_.Total().num_accepted_tokens, 100);
 }
 
-TEST_F(SpeculationTest, ThoughtsMarkedInTextAreNotDrafted) {
+TEST_F(SpeculationTest, DraftsDoNotChangeThoughtsMarkedInText) {
   format_ = MakeReasoningFormat(*FindReasoningFamily("granite"), /*by_name=*/true, tokenizer_);
   ASSERT_EQ(format_->kind, ReasoningFormat::Kind::kText);
   requests_.clear();
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < 12; ++i) {
     SamplingParams params;
     params.output_kind = RequestOutputKind::kFinalOnly;
     params.seed = static_cast<uint64_t>(i);
-    params.max_tokens = 30;
-    if (i % 2 == 0) params.thinking_token_budget = 5;
+    params.max_tokens = 40;
+    params.thinking_token_budget = 2 * i;
+    if (i % 4 == 3) params.structured_outputs = StructuredOutputsParams{R"({"type":"string","maxLength":9})"};
     requests_.push_back({"request " + std::to_string(i), TextPrompt{"What? Here is my thought process:"}, params});
   }
   RunBase(GuideConfig(0, 2048, 1));
-  VllmConfig config = GuideConfig();
-  config.speculative = VerifyAll(5);
-  ExpectBase(config, DraftKind::kMixed);
+  for (int64_t k = 1; k <= 12; k += kIsSlow ? 5 : 1) {
+    VllmConfig config = GuideConfig(0, 2048, 1 + k);
+    config.speculative = VerifyAll(k);
+    ExpectBase(config, static_cast<DraftKind>(k % 4));
+  }
+  EXPECT_GT(all_stats_.Total().num_accepted_tokens, 100);
 }
 
 }  // namespace
