@@ -47,7 +47,7 @@ void BatchProgressDisplay::Update(const BatchProgress& progress, Seconds elapsed
   json["elapsed_s"] = elapsed.count();
   json["time_left_s"] = time_left ? nlohmann::ordered_json(time_left->count()) : nullptr;
   const SpecDecodingStats& drafts = progress.stats.spec_decoding;
-  if (drafts.num_draft_tokens() > 0) json["speculation"] = SpeculationJson(drafts);
+  if (drafts.Total().num_draft_tokens > 0) json["speculation"] = SpeculationJson(drafts);
   PrintStatus(DumpJson(json));
 }
 

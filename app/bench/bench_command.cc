@@ -105,21 +105,7 @@ class Workload {
   // Begins to count drafts.
   void StartMeasurement() { drafts_before_ = engine_.stats().spec_decoding; }
   // Returns the drafts since StartMeasurement.
-  SpecDecodingStats Drafts() const {
-    SpecDecodingStats drafts = engine_.stats().spec_decoding;
-    for (size_t m = 0; m < drafts.methods.size(); ++m) {
-      SpecDecodingStats::Method& method = drafts.methods[m];
-      const SpecDecodingStats::Method& before = drafts_before_.methods[m];
-      method.num_drafts -= before.num_drafts;
-      method.num_draft_tokens -= before.num_draft_tokens;
-      method.num_accepted_tokens -= before.num_accepted_tokens;
-      for (size_t i = 0; i < method.drafted.size(); ++i) {
-        method.drafted[i] -= before.drafted[i];
-        method.accepted[i] -= before.accepted[i];
-      }
-    }
-    return drafts;
-  }
+  SpecDecodingStats Drafts() const { return engine_.stats().spec_decoding.Since(drafts_before_); }
 
   // Returns the workload's prompts and lengths, which are part of the results.
   Json Describe() const {
@@ -175,7 +161,7 @@ class Workload {
 
 // Adds what was drafted, if anything was.
 void AddDrafts(const SpecDecodingStats& drafts, std::string& text, Json& json) {
-  if (drafts.num_draft_tokens() == 0) return;
+  if (drafts.Total().num_draft_tokens == 0) return;
   text += SpeculationText(drafts) + "\n";
   json["speculation"] = SpeculationJson(drafts);
 }

@@ -109,7 +109,7 @@ std::string EngineStatsText(const SchedulerStats& stats, int64_t num_kv_blocks) 
 }
 
 std::string SpeculationText(const SpecDecodingStats& stats) {
-  if (stats.num_draft_tokens() == 0) return "";
+  if (stats.Total().num_draft_tokens == 0) return "";
   std::string text;
   for (size_t i = 0; i < stats.methods.size(); ++i) {
     const SpecDecodingStats::Method& method = stats.methods[i];

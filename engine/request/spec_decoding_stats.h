@@ -21,6 +21,15 @@ struct SpecDecodingStats {
     std::array<int64_t, kNumPositions> drafted{};   // [position]
     std::array<int64_t, kNumPositions> accepted{};  // [position]
 
+    void Add(const Method& other, int64_t factor) {
+      num_drafts += factor * other.num_drafts;
+      num_draft_tokens += factor * other.num_draft_tokens;
+      num_accepted_tokens += factor * other.num_accepted_tokens;
+      for (size_t i = 0; i < kNumPositions; ++i) {
+        drafted[i] += factor * other.drafted[i];
+        accepted[i] += factor * other.accepted[i];
+      }
+    }
     // The mean number of tokens that such a step gave a request, with the one that is not a draft; vLLM's definition.
     // 0 without drafts.
     double MeanAcceptanceLength() const {
@@ -42,25 +51,19 @@ struct SpecDecodingStats {
     }
   }
   void Add(const SpecDecodingStats& other) {
-    for (size_t m = 0; m < methods.size(); ++m) {
-      methods[m].num_drafts += other.methods[m].num_drafts;
-      methods[m].num_draft_tokens += other.methods[m].num_draft_tokens;
-      methods[m].num_accepted_tokens += other.methods[m].num_accepted_tokens;
-      for (size_t i = 0; i < kNumPositions; ++i) {
-        methods[m].drafted[i] += other.methods[m].drafted[i];
-        methods[m].accepted[i] += other.methods[m].accepted[i];
-      }
-    }
+    for (size_t m = 0; m < methods.size(); ++m) methods[m].Add(other.methods[m], 1);
   }
-  int64_t num_draft_tokens() const {
-    int64_t sum = 0;
-    for (const Method& method : methods) sum += method.num_draft_tokens;
-    return sum;
+  // Returns what was added since `earlier`.
+  SpecDecodingStats Since(const SpecDecodingStats& earlier) const {
+    SpecDecodingStats difference = *this;
+    for (size_t m = 0; m < methods.size(); ++m) difference.methods[m].Add(earlier.methods[m], -1);
+    return difference;
   }
-  int64_t num_accepted_tokens() const {
-    int64_t sum = 0;
-    for (const Method& method : methods) sum += method.num_accepted_tokens;
-    return sum;
+  // Returns the sum of all methods.
+  Method Total() const {
+    Method total;
+    for (const Method& method : methods) total.Add(method, 1);
+    return total;
   }
 };
 

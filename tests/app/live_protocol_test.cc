@@ -125,7 +125,7 @@ TEST(LiveFrameTest, FrameSurvivesTheRoundTrip) {
   EXPECT_EQ(LiveFrameJson(read), LiveFrameJson(frame));
   EXPECT_EQ(read.engine.kv_blocks, frame.engine.kv_blocks);
   EXPECT_EQ(read.engine.time, frame.engine.time);
-  EXPECT_EQ(read.engine.scheduler.spec_decoding.num_accepted_tokens(), 5);
+  EXPECT_EQ(read.engine.scheduler.spec_decoding.Total().num_accepted_tokens, 5);
   EXPECT_EQ(read.engine.requests[0].status, RequestStatus::kPreempted);
   EXPECT_EQ(read.engine.requests[1].priority, -3);
   EXPECT_LT(read.engine.requests[0].time_to_first_token, Seconds(0));

@@ -90,16 +90,10 @@ std::string RankText(const LiveSample& sample) {
 }
 
 // Returns text about all methods together.
-std::string DraftsText(const SpecDecodingStats& stats) {
-  SpecDecodingStats::Method sum;
-  for (const SpecDecodingStats::Method& method : stats.methods) {
-    sum.num_drafts += method.num_drafts;
-    sum.num_draft_tokens += method.num_draft_tokens;
-    sum.num_accepted_tokens += method.num_accepted_tokens;
-  }
-  return GroupedText(sum.num_accepted_tokens) + " of " + GroupedText(sum.num_draft_tokens) + " accepted (" +
-         PercentText(static_cast<double>(sum.num_accepted_tokens) / static_cast<double>(sum.num_draft_tokens)) +
-         "), mean acceptance length " + FixedText(sum.MeanAcceptanceLength(), 2);
+std::string DraftsText(const SpecDecodingStats::Method& total) {
+  return GroupedText(total.num_accepted_tokens) + " of " + GroupedText(total.num_draft_tokens) + " accepted (" +
+         PercentText(static_cast<double>(total.num_accepted_tokens) / static_cast<double>(total.num_draft_tokens)) +
+         "), mean acceptance length " + FixedText(total.MeanAcceptanceLength(), 2);
 }
 
 void DrawBatch(const LiveBatch& batch, bool utf8, int row, CellGrid& grid) {
@@ -157,10 +151,10 @@ std::vector<Line> UpperLines(const LiveFrame& frame, const LiveHistory& history,
                      grid.Put(row, 0, "tokens", {.dim = true});
                      grid.Put(row, kLabelColumns, text);
                    }});
-  if (frame.engine.scheduler.spec_decoding.num_draft_tokens() > 0) {
+  if (frame.engine.scheduler.spec_decoding.Total().num_draft_tokens > 0) {
     lines.push_back({8, [&frame](int row, CellGrid& grid) {
                        grid.Put(row, 0, "drafts", {.dim = true});
-                       grid.Put(row, kLabelColumns, DraftsText(frame.engine.scheduler.spec_decoding));
+                       grid.Put(row, kLabelColumns, DraftsText(frame.engine.scheduler.spec_decoding.Total()));
                      }});
   }
   if (frame.batch) {
