@@ -1,6 +1,6 @@
 // DraftModelProposer: lets a small model with the same vocabulary write the tokens that it finds most probable. The
-// small model has its own engine and KV cache. The engine computes the drafts of all requests together and
-// finds the tokens before them in its prefix cache. Owned by the Speculator; engine thread only.
+// small model has its own engine and KV cache. Its engine computes the drafts of all requests together, and finds the
+// tokens before them in its prefix cache. Owned by the Speculator; engine thread only.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,9 @@ class DraftModelProposer final : public Proposer {
   // Loads the draft model with `factory`. Throws like EngineCore.
   DraftModelProposer(const VllmConfig& draft, const ExecutorFactory& factory);
 
-  // The probabilities are those of the draft model. A request that is longer than the draft model's context, or has
-  // tokens outside of its vocabulary, gets no drafts.
+  // Runs steps of the draft model until all drafts are complete, which no abort interrupts. For a new request, that
+  // includes its prompt. The probabilities are those of the draft model. A request that is longer than the draft
+  // model's context, or has tokens outside of its vocabulary, gets no drafts.
   void Propose(std::span<const DraftRequest> requests, Drafts& drafts) override;
 
  private:

@@ -49,6 +49,14 @@ EngineCore::EngineCore(const VllmConfig& config, const ExecutorFactory& factory,
   LoadedExecutor loaded = factory(config);
   executor_ = std::move(loaded.executor);
   ready_.load_report = std::move(loaded.report);
+  if (config.speculative.enabled()) {
+    if (loaded.proposer == nullptr) loaded.proposer = MakeProposer(config.speculative);
+    // Before the KV cache is sized, so that the memory of the draft model counts.
+    if (loaded.proposer == nullptr && config.draft != nullptr) {
+      loaded.proposer = std::make_unique<DraftModelProposer>(*config.draft, factory);
+    }
+    speculator_ = std::make_unique<Speculator>(config, std::move(loaded.proposer));
+  }
   VllmConfig sized = config;
   CacheConfig& cache = sized.cache;
   cache.group_windows = executor_->KVGroupWindows();
@@ -71,13 +79,6 @@ EngineCore::EngineCore(const VllmConfig& config, const ExecutorFactory& factory,
   if (interrupt_ != nullptr) executor_->SetCancellation(&interrupt_->flag());
   ready_.num_blocks = cache.num_blocks;
   scheduler_ = std::make_unique<Scheduler>(config.scheduler, cache, ready_.max_model_len);
-  if (config.speculative.enabled()) {
-    if (loaded.proposer == nullptr) loaded.proposer = MakeProposer(config.speculative);
-    if (loaded.proposer == nullptr && config.draft != nullptr) {
-      loaded.proposer = std::make_unique<DraftModelProposer>(*config.draft, factory);
-    }
-    speculator_ = std::make_unique<Speculator>(config, std::move(loaded.proposer));
-  }
   if (trace_ != nullptr) trace_->Begin(config.scheduler, cache, ready_.max_model_len);
   ready_.load_time = std::chrono::steady_clock::now() - start;
 }

@@ -50,7 +50,7 @@
 namespace vllm {
 
 // Changes with every change of a message.
-inline constexpr uint32_t kWireVersion = 3;
+inline constexpr uint32_t kWireVersion = 4;
 
 enum class MessageType : uint8_t {
   kHost = 1,

@@ -22,6 +22,7 @@ std::string OutputsMessage(uint32_t seed) {
   outputs.stats.num_running_reqs = 3;
   outputs.stats.kv_cache_usage = 0.5;
   outputs.stats.admission_paused = true;
+  outputs.stats.spec_decoding.Add(SpeculativeMethod::kSuffix, 20, 3);
   for (int i = 0; i < 3; ++i) AddRandomOutput(random, kNow, outputs);
   return EncodeOutputs(outputs, kNow);
 }
