@@ -18,8 +18,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <map>
 #include <random>
@@ -27,6 +25,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench/shape_directory.h"
 #include "engine/core/engine_core_client.h"
 #include "engine/executor/make_executor.h"
 #include "engine/frontend/llm_engine.h"
@@ -45,34 +44,6 @@ struct Options {
   std::string shape = "0.5b";
   std::string program;
   unsigned seed = 1;
-};
-
-std::string ConfigJson(const std::string& shape) {
-  const bool large = shape == "7b";
-  const auto pick = [large](const char* small_value, const char* large_value) {
-    return std::string(large ? large_value : small_value);
-  };
-  return R"({"architectures":["Qwen2ForCausalLM"],"model_type":"qwen2","vocab_size":151936,"rms_norm_eps":1e-6,)"
-         R"("max_position_embeddings":32768,"rope_theta":1000000.0,"torch_dtype":"bfloat16","hidden_act":"silu",)"
-         R"("eos_token_id":151645,"hidden_size":)" +
-         pick("896", "3584") + R"(,"intermediate_size":)" + pick("4864", "18944") + R"(,"num_hidden_layers":)" +
-         pick("24", "28") + R"(,"num_attention_heads":)" + pick("14", "28") + R"(,"num_key_value_heads":)" +
-         pick("2", "4") + R"(,"tie_word_embeddings":)" + pick("true", "false") + "}";
-}
-
-class ModelDirectory {
- public:
-  explicit ModelDirectory(const std::string& shape) {
-    std::string name = (std::filesystem::temp_directory_path() / "cancellation-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-    path_ = name;
-    std::ofstream(path_ / "config.json") << ConfigJson(shape);
-  }
-  ~ModelDirectory() { std::filesystem::remove_all(path_); }
-  std::string path() const { return path_.string(); }
-
- private:
-  std::filesystem::path path_;
 };
 
 struct Tally {
@@ -217,7 +188,7 @@ bool StopPrograms(const Options& options, const std::string& directory) {
 }
 
 int Run(const Options& options) {
-  const ModelDirectory directory(options.shape);
+  const ShapeDirectory directory(options.shape == "7b" ? ShapeDirectory::Shape::k7B : ShapeDirectory::Shape::k05B);
   bool good = true;
   if (options.program.empty()) {
     for (const int64_t ranks : {1, 2}) good = CancelInLiveEngine(options, directory.path(), ranks) && good;

@@ -15,16 +15,14 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <numeric>
 #include <random>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "bench/shape_directory.h"
 #include "engine/core/engine_core_client.h"
 #include "engine/executor/make_executor.h"
 #include "engine/frontend/llm_engine.h"
@@ -36,12 +34,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 using Tokens = std::vector<int32_t>;
-
-constexpr const char* kConfig =
-    R"({"architectures":["Qwen2ForCausalLM"],"model_type":"qwen2","vocab_size":151936,"rms_norm_eps":1e-6,)"
-    R"("max_position_embeddings":32768,"rope_theta":1000000.0,"torch_dtype":"bfloat16","hidden_act":"silu",)"
-    R"("eos_token_id":151645,"hidden_size":896,"intermediate_size":4864,"num_hidden_layers":24,)"
-    R"("num_attention_heads":14,"num_key_value_heads":2,"tie_word_embeddings":true})";
 
 struct Options {
   int turns = 4;
@@ -191,9 +183,8 @@ class Session {
 };
 
 int Main(const Options& options) {
-  std::string directory = (std::filesystem::temp_directory_path() / "interactive-XXXXXX").string();
-  if (mkdtemp(directory.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-  std::ofstream(directory + "/config.json") << kConfig;
+  const ShapeDirectory shape;
+  const std::string directory = shape.path();
   // vllmcli batch uses 2,048 tokens by default, and 512 with --chat.
   Session idle(directory, options, 2048), batch(directory, options, 2048), both(directory, options, 512);
   for (int round = 0; round < options.rounds; ++round) idle.Run(false, true);
@@ -205,7 +196,6 @@ int Main(const Options& options) {
     std::printf("batch: with the chat %.1f tokens/s, alone %.1f tokens/s: %.2f x\n", shared, alone, shares.back());
     std::fflush(stdout);
   }
-  std::filesystem::remove_all(directory);
   const double share = std::accumulate(shares.begin(), shares.end(), 0.0) / options.rounds;
 
   const double ratio = both.MedianFirstToken() / idle.MedianFirstToken();

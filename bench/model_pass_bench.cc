@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "bench/machine_limits.h"
+#include "bench/median.h"
 #include "engine/layers/linear/linear_matrix.h"
 #include "kernels/isa/kernels_for.h"
 #include "kernels/matrix/checkpoint_quant_matrix.h"
@@ -104,11 +105,6 @@ double Seconds(F&& f) {
   const auto begin = std::chrono::steady_clock::now();
   f();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 void Run(int num_threads, int num_passes) {

@@ -20,9 +20,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
-#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -32,6 +30,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/median.h"
+#include "bench/shape_directory.h"
 #include "engine/core/engine_core.h"
 #include "engine/executor/make_executor.h"
 #include "engine/model_loader/gguf/config.h"
@@ -43,12 +43,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using Tokens = std::vector<int32_t>;
-
-constexpr const char* kShape =
-    R"({"architectures":["Qwen2ForCausalLM"],"model_type":"qwen2","vocab_size":151936,"rms_norm_eps":1e-6,)"
-    R"("max_position_embeddings":32768,"rope_theta":1000000.0,"torch_dtype":"bfloat16","hidden_act":"silu",)"
-    R"("eos_token_id":151645,"hidden_size":896,"intermediate_size":4864,"num_hidden_layers":24,)"
-    R"("num_attention_heads":14,"num_key_value_heads":2,"tie_word_embeddings":true})";
 
 struct Row {
   Tokens prompt;
@@ -303,19 +297,10 @@ class Workloads {
   std::vector<Workload> all_;
 };
 
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 VllmConfig MakeConfig(const std::string& gguf, bool shape) {
   VllmConfig config;
   if (shape) {
-    const auto directory = std::filesystem::temp_directory_path() / ("speculation_bench_" + std::to_string(getpid()));
-    std::filesystem::create_directory(directory);
-    std::ofstream(directory / "config.json") << kShape;
-    config.model = LoadModelConfig(directory.string());
-    std::filesystem::remove_all(directory);
+    config.model = LoadModelConfig(ShapeDirectory().path());
     config.load.load_format = LoadFormat::kDummy;
   } else {
     config.model = LoadGgufConfig(gguf);
