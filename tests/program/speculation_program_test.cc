@@ -1,8 +1,11 @@
 // Runs the commands with --speculative-config: the answers are those without it, and the drafts are counted.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/program/program.h"
@@ -48,6 +51,45 @@ TEST(SpeculationProgramTest, RunGivesTheSameTokensAndCountsTheDrafts) {
     EXPECT_NE(on.err.find("speculation: ngram, "), std::string::npos) << on.err;
     EXPECT_EQ(off.err.find("speculation"), std::string::npos) << off.err;
   }
+}
+
+TEST(SpeculationProgramTest, ADraftModelGivesTheSameTokens) {
+  for (const char* temperature : {"0", "0.8"}) {
+    const std::vector<std::string> run = {"run",       "-m",     GuideModel(),           "--seed",  "7",
+                                          "-n",        "40",     "--ignore-eos",         "--stats", "--temperature",
+                                          temperature, "--json", "How do I run a batch?"};
+    const Json expected = Json::parse(RunWith(run, "off").out);
+    for (const char* ranks : {"", R"(,"draft_tensor_parallel_size":2)"}) {
+      // The model drafts for itself.
+      const std::string config = R"({"method":"draft_model","model":")" + GuideModel() +
+                                 R"(","num_speculative_tokens":3,"adaptive":false)" + ranks + "}";
+      const ProgramResult result = RunWith(run, config);
+      ASSERT_EQ(result.status, 0) << result.err;
+      const Json json = Json::parse(result.out);
+      EXPECT_EQ(json["outputs"], expected["outputs"]);
+      EXPECT_GT(json["accepted_draft_tokens"], 10);
+      EXPECT_NE(result.err.find("speculation: draft_model, "), std::string::npos) << result.err;
+    }
+  }
+}
+
+TEST(SpeculationProgramTest, ADraftModelMustExistAndHaveTheSameVocabulary) {
+  const TempDirectory temp;
+  const auto error_of = [](const std::string& model) {
+    const ProgramResult result =
+        RunWith({"run", "-m", GuideModel(), "hello"}, R"({"method":"draft_model","model":")" + model + R"("})");
+    EXPECT_NE(result.status, 0);
+    return result.err;
+  };
+  EXPECT_NE(error_of(temp.path() + "/none").find("/none"), std::string::npos);
+  const std::string other = temp.path() + "/other";
+  std::filesystem::copy(GuideModel(), other, std::filesystem::copy_options::recursive);
+  std::ifstream in(other + "/tokenizer.json");
+  Json tokenizer = Json::parse(in);
+  Json& vocab = tokenizer["model"]["vocab"];
+  std::swap(vocab["."], vocab[","]);
+  std::ofstream(other + "/tokenizer.json") << tokenizer;
+  EXPECT_NE(error_of(other).find("other: has another vocabulary (token "), std::string::npos);
 }
 
 TEST(SpeculationProgramTest, InvalidConfigurationsAreUsageErrors) {

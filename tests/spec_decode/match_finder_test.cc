@@ -79,12 +79,6 @@ class Oracle {
 class MatchFinderTest : public testing::Test, protected testing_support::RandomValues {
  protected:
   MatchFinderTest() : RandomValues(12) {}
-
-  TokenIds RandomTokens(int64_t count, int64_t alphabet) {
-    TokenIds tokens;
-    for (int64_t i = 0; i < count; ++i) tokens.push_back(static_cast<int32_t>(Int(0, alphabet - 1)));
-    return tokens;
-  }
 };
 
 // All positions fit in the candidates, also if their hashes are equal.
@@ -101,7 +95,7 @@ TEST_F(MatchFinderTest, MatchesInSequencesThatGrowInTurnsEqualThoseOfASearch) {
       finder.Append(sequences[sequence], {&token, 1});
       oracle.Append(sequence, token);
     }
-    const TokenIds context = RandomTokens(Int(0, 6), alphabet);
+    const TokenIds context = Tokens(Int(0, 6), alphabet);
     ASSERT_EQ(Find(finder, context), oracle.Find(context));
   }
 }
@@ -133,10 +127,10 @@ TEST_F(MatchFinderTest, TokensOfABoundedHistoryAreThoseOfItsSequences) {
     Oracle oracle(num_sequences);
     for (int i = 0; i < 300; ++i) {
       const auto sequence = static_cast<size_t>(Int(0, static_cast<int64_t>(num_sequences) - 1));
-      const TokenIds tokens = RandomTokens(Int(0, 5), alphabet);
+      const TokenIds tokens = Tokens(Int(0, 5), alphabet);
       finder.Append(sequences[sequence], tokens);
       for (const int32_t token : tokens) oracle.Append(sequence, token);
-      const TokenIds context = RandomTokens(5, alphabet);
+      const TokenIds context = Tokens(5, alphabet);
       for (const Found& match : Find(finder, context)) {
         ASSERT_GE(match.first, MatchFinder::kMinMatch);
         ASSERT_GE(match.second.size(), 1u);
@@ -166,10 +160,10 @@ TEST_F(MatchFinderTest, OldestTokensOfABoundedHistoryAreReplaced) {
 TEST_F(MatchFinderTest, BoundedHistoryDoesNotGrowForever) {
   MatchFinder finder(1024, MatchFinder::kMaxSequences);
   MatchFinder::Sequence sequence;
-  finder.Append(sequence, RandomTokens(1024, 5));
+  finder.Append(sequence, Tokens(1024, 5));
   const size_t memory_bytes = finder.memory_bytes();
   EXPECT_LE(memory_bytes, 16u * 1024);
-  finder.Append(sequence, RandomTokens(10000, 5));
+  finder.Append(sequence, Tokens(10000, 5));
   EXPECT_EQ(finder.memory_bytes(), memory_bytes);
 }
 
@@ -178,7 +172,7 @@ TEST_F(MatchFinderTest, SequenceContinuesAfterItsLastBlockWasReplaced) {
   MatchFinder::Sequence slow;
   MatchFinder::Sequence fast;
   finder.Append(slow, TokenIds{1, 2, 3});
-  finder.Append(fast, RandomTokens(200, 1));
+  finder.Append(fast, Tokens(200, 1));
   finder.Append(slow, TokenIds{4, 5, 6});
   EXPECT_EQ(Find(finder, {2, 3}), std::vector<Found>());
   EXPECT_EQ(Find(finder, {3, 4, 5}), std::vector<Found>({{2, {6}}}));

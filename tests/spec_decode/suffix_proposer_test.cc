@@ -97,12 +97,6 @@ Draft BestDraft(const std::vector<TokenIds>& texts, const TokenIds& context, con
 class SuffixProposerTest : public testing::Test, protected testing_support::RandomValues {
  protected:
   SuffixProposerTest() : RandomValues(13) {}
-
-  TokenIds RandomTokens(int64_t count, int64_t alphabet) {
-    TokenIds tokens;
-    for (int64_t i = 0; i < count; ++i) tokens.push_back(static_cast<int32_t>(Int(0, alphabet - 1)));
-    return tokens;
-  }
 };
 
 // The texts are so short that all positions are candidates.
@@ -118,12 +112,12 @@ TEST_F(SuffixProposerTest, DraftsEqualThoseOfASearch) {
 
     std::vector<TokenIds> outputs;
     for (RequestId id = 1; id <= 2; ++id) {
-      outputs.push_back(RandomTokens(Int(1, 10), alphabet));
-      Propose(proposer, id, RandomTokens(Int(1, 10), alphabet), {});
+      outputs.push_back(Tokens(Int(1, 10), alphabet));
+      Propose(proposer, id, Tokens(Int(1, 10), alphabet), {});
       proposer.Finish(id, outputs.back());
     }
-    const TokenIds prompt = RandomTokens(Int(1, 20), alphabet);
-    outputs.push_back(RandomTokens(Int(1, 12), alphabet));
+    const TokenIds prompt = Tokens(Int(1, 20), alphabet);
+    outputs.push_back(Tokens(Int(1, 12), alphabet));
     TokenIds text = prompt;
     text.insert(text.end(), outputs.back().begin(), outputs.back().end());
 
@@ -241,7 +235,7 @@ TEST_F(SuffixProposerTest, EachOutputTokenIsAppendedOnce) {
 TEST_F(SuffixProposerTest, FinishedRequestsUseNoMemoryForTheirPrompts) {
   SuffixProposer proposer(Config());
   const size_t memory_bytes = proposer.memory_bytes();
-  Propose(proposer, 1, RandomTokens(10000, 1000), {});
+  Propose(proposer, 1, Tokens(10000, 1000), {});
   EXPECT_GE(proposer.memory_bytes(), memory_bytes + 10000 * sizeof(int32_t));
   EXPECT_LE(proposer.memory_bytes(), memory_bytes + 10000 * 20);
   proposer.Finish(1, {});
@@ -262,11 +256,11 @@ TEST_F(SuffixProposerTest, RequestsInAnyOrderGetValidDrafts) {
   std::vector<DraftRequest> requests;
   size_t num_drafts = 0;
   for (int step = 0; step < 2000; ++step) {
-    while (running.size() < 8) running.push_back({next_id++, RandomTokens(Int(1, 40), 3), {}, 0});
+    while (running.size() < 8) running.push_back({next_id++, Tokens(Int(1, 40), 3), {}, 0});
     std::shuffle(running.begin(), running.end(), random_);
     requests.clear();
     for (Running& request : running) {
-      const TokenIds tokens = RandomTokens(Int(0, 4), 3);
+      const TokenIds tokens = Tokens(Int(0, 4), 3);
       request.output.insert(request.output.end(), tokens.begin(), tokens.end());
       request.max_drafts = Int(1, 24);
       // Some requests skip the step.
@@ -293,8 +287,8 @@ TEST_F(SuffixProposerTest, RequestsInAnyOrderGetValidDrafts) {
 
 TEST_F(SuffixProposerTest, ProposeAllocatesOnlyToGrow) {
   SuffixProposer proposer(Config());
-  const TokenIds prompt = RandomTokens(1000, 50);
-  TokenIds output = RandomTokens(4000, 50);
+  const TokenIds prompt = Tokens(1000, 50);
+  TokenIds output = Tokens(4000, 50);
   Drafts drafts;
   drafts.token_ids.reserve(100);
   drafts.probabilities.reserve(100);

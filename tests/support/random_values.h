@@ -29,6 +29,12 @@ class RandomValues {
     for (float& value : values) value = normal(random_);
     return values;
   }
+  // Returns `count` token ids below `alphabet`.
+  std::vector<int32_t> Tokens(int64_t count, int64_t alphabet) {
+    std::vector<int32_t> tokens;
+    for (int64_t i = 0; i < count; ++i) tokens.push_back(static_cast<int32_t>(Int(0, alphabet - 1)));
+    return tokens;
+  }
 
   std::mt19937 random_;
 };

@@ -6,19 +6,19 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "engine/model_loader/hf/hf_config.h"
 #include "tests/support/kv_probe_model.h"
+#include "tests/system/mixed_requests.h"
 #include "tests/system/run_requests.h"
 #include "tokenizer/loaders/load_tokenizer.h"
 
 namespace vllm {
 namespace {
 
+using testing_support::EngineSetup;
 using testing_support::RunHow;
 using testing_support::RunRequests;
 using testing_support::RunResult;
@@ -35,27 +35,12 @@ struct Variant {
 
 std::ostream& operator<<(std::ostream& out, const Variant& variant) { return out << variant.name; }
 
-struct EngineSetup {
-  int64_t max_num_seqs = 128;
-  int64_t max_num_batched_tokens = 2048;
-  bool prefix_caching = true;
-  std::optional<int64_t> num_blocks = std::nullopt;
-  int64_t block_size = 16;
-  int64_t ranks = 1;
-  int64_t threads = 1;
-  kernels::DType dtype = kernels::DType::kFloat32;
-  SchedulingPolicy policy = SchedulingPolicy::kFcfs;
-  int64_t long_prefill_token_threshold = 0;
-  bool reserve_full_isl = true;
-};
-
 class KVGroupsTest : public testing::TestWithParam<Variant> {
  protected:
   static std::string Directory() { return std::string(VLLMCLI_SOURCE_DIR) + "/app/guide_model"; }
 
   static VllmConfig MakeConfig(const EngineSetup& setup) {
-    VllmConfig config;
-    config.model = LoadModelConfig(Directory());
+    VllmConfig config = testing_support::MakeConfig(Directory(), setup);
     config.model.architecture = "KVProbeForCausalLM";
     const std::vector<int64_t>& windows = GetParam().windows;
     // If the number of layers differs from that of the checkpoint, use dummy weights, which are the same at each load.
@@ -65,18 +50,6 @@ class KVGroupsTest : public testing::TestWithParam<Variant> {
     config.model.num_hidden_layers = static_cast<int64_t>(windows.size());
     config.model.layers.assign(windows.size(), config.model.layers[0]);
     for (size_t i = 0; i < windows.size(); ++i) config.model.layers[i].sliding_window = windows[i];
-    config.model.dtype = setup.dtype;
-    config.scheduler.max_num_seqs = setup.max_num_seqs;
-    config.scheduler.max_num_batched_tokens = setup.max_num_batched_tokens;
-    config.scheduler.policy = setup.policy;
-    config.scheduler.long_prefill_token_threshold = setup.long_prefill_token_threshold;
-    config.scheduler.scheduler_reserve_full_isl = setup.reserve_full_isl;
-    config.cache.block_size = setup.block_size;
-    config.cache.enable_prefix_caching = setup.prefix_caching;
-    config.cache.num_blocks_override = setup.num_blocks;
-    config.cache.kv_cache_memory_bytes = int64_t{64} << 20;
-    config.parallel.tensor_parallel_size = setup.ranks;
-    config.parallel.threads_per_rank = setup.threads;
     config.Finalize();
     return config;
   }

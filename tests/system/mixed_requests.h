@@ -19,12 +19,14 @@ struct EngineSetup {
   int64_t max_num_batched_tokens = 2048;
   bool prefix_caching = true;
   std::optional<int64_t> num_blocks = std::nullopt;
+  int64_t block_size = 16;
   int64_t ranks = 1;
   int64_t threads = 1;
   kernels::DType dtype = kernels::DType::kFloat32;
   std::optional<kernels::KVDType> cache_dtype = std::nullopt;
   SchedulingPolicy policy = SchedulingPolicy::kFcfs;
   int64_t long_prefill_token_threshold = 0;
+  bool reserve_full_isl = true;
   std::optional<kernels::Isa> isa = std::nullopt;
   int64_t engines = 1;
   SpeculativeConfig speculative = {};
@@ -38,6 +40,8 @@ inline VllmConfig MakeConfig(const std::string& directory, const EngineSetup& se
   config.scheduler.max_num_batched_tokens = setup.max_num_batched_tokens;
   config.scheduler.policy = setup.policy;
   config.scheduler.long_prefill_token_threshold = setup.long_prefill_token_threshold;
+  config.scheduler.scheduler_reserve_full_isl = setup.reserve_full_isl;
+  config.cache.block_size = setup.block_size;
   config.cache.enable_prefix_caching = setup.prefix_caching;
   config.cache.num_blocks_override = setup.num_blocks;
   config.cache.cache_dtype = setup.cache_dtype;
