@@ -340,7 +340,7 @@ constexpr Flag kFlags[] = {
      "the model for each; the answer is the same"},
     {"speculative-config", 0, kText, "CONFIG", "", kDefaultSpeculativeConfig, kEngine, kEngines, false, true,
      "draft several tokens and check them in one step, which changes the speed and no token: off, auto, ngram, suffix, "
-     "grammar, or a JSON object with vLLM's keys, such as {\"method\": \"ngram\", \"num_speculative_tokens\": 4}; "
+     "grammar, or a JSON object with vLLM's keys, such as {\"method\": \"draft_model\", \"model\": \"OWNER/NAME\"}; "
      "bench without --dataset: off"},
     {"scheduling-policy", 0, kChoice, "POLICY", "fcfs|priority", "fcfs", kEngine, kEngines, false, true,
      "order of waiting requests; fcfs: first come, first served; priority: lowest priority value first"},

@@ -13,7 +13,7 @@ namespace vllm {
 enum class SpeculativeMethod : uint8_t {
   kOff,
   kNgram,       // the tokens that followed the last n tokens earlier in the same request
-  kSuffix,      // the tokens that followed the longest match in the request and in finished requests
+  kSuffix,      // the tokens that followed the longest match in the request and in the outputs of all requests
   kGrammar,     // the tokens that the grammar of a structured output leaves no choice about
   kDraftModel,  // the tokens that a small model finds most probable
 };
@@ -52,10 +52,11 @@ struct SpeculativeConfig {
   int64_t prompt_lookup_max = 5;
 
   // kSuffix
-  int64_t suffix_decoding_max_tree_depth = 24;          // tokens of a match that are compared
-  int64_t suffix_decoding_max_cached_requests = 10000;  // finished requests that are searched; 0: only its own tokens
-  double suffix_decoding_max_spec_factor = 1.0;         // drafts per token of the match
-  double suffix_decoding_min_token_prob = 0.1;          // the share of a draft among what followed the matches
+  int64_t suffix_decoding_max_tree_depth = 24;  // tokens of a match that are compared
+  // The requests whose outputs are searched, those that started last; 0: none.
+  int64_t suffix_decoding_max_cached_requests = 10000;
+  double suffix_decoding_max_spec_factor = 1.0;  // drafts per token of the match
+  double suffix_decoding_min_token_prob = 0.1;   // the share of a draft among what followed the matches
 
   // kDraftModel: its name, as for --model, and its number of ranks; 0: that of the other model.
   std::string model;

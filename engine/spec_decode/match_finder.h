@@ -23,7 +23,7 @@ class MatchFinder {
   // Follows the last token of a sequence. No token has this id.
   static constexpr int32_t kNoToken = -1;
 
-  // A place in the history. It stays valid until a token is appended.
+  // An index into the history, valid until the next Append.
   using Position = uint32_t;
 
   struct Match {
@@ -78,7 +78,7 @@ class MatchFinder {
   // the position alone tells whether a block has been replaced. Position 0 means none; the first block begins at
   // kBlock.
   //
-  // Invariant 1: the places of a block that have no token yet contain kNoToken.
+  // Invariant 1: the positions of a block that have no token yet contain kNoToken.
   // Invariant 2: a position is added to a chain with its token, if kMinMatch tokens of its sequence came before it.
   // A chain may end in a replaced position. After 2^32 tokens, it may even lead to a position with another hash. Find
   // compares the tokens themselves, so no match is wrong.

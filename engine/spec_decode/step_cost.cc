@@ -67,7 +67,8 @@ void StepCost::MakeCurve() {
       sum += curve_[begin].weight * curve_[begin].seconds;
       weight += curve_[begin].weight;
     }
-    for (size_t j = begin; begin < i && j <= i; ++j) curve_[j].seconds = sum / weight;
+    if (begin == i) continue;
+    for (size_t j = begin; j <= i; ++j) curve_[j].seconds = sum / weight;
   }
 }
 

@@ -1,5 +1,5 @@
-// SuccessorTable: which token last followed each token of a text, and how often in a row it did. It proposes something
-// where two tokens have never occurred together before. Owned by the SuffixProposer; engine thread only.
+// SuccessorTable: the token that usually followed each token of a text. It gives a draft where the last two tokens have
+// not occurred together before. Owned by the SuffixProposer; engine thread only.
 #pragma once
 
 #include <cstdint>

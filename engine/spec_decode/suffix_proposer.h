@@ -23,7 +23,7 @@ class SuffixProposer final : public Proposer {
   // The output tokens of all requests that are kept, the oldest of which are replaced. They use about 12 bytes each.
   static constexpr int64_t kMaxGlobalTokens = int64_t{1} << 20;
 
-  // Reads the fields suffix_decoding_*.
+  // Reads `adaptive` and the fields suffix_decoding_*.
   explicit SuffixProposer(const SpeculativeConfig& config);
 
   // Takes bounded time per request, and amortized O(1) for each new token.
