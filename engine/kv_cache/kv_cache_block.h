@@ -35,4 +35,12 @@ struct KVCacheBlock {
   KVCacheBlock* next_in_bucket = nullptr;
 };
 
+// The contents of block `from` that the workers copy to block `to`, in all layers.
+struct BlockCopy {
+  int32_t from = 0;
+  int32_t to = 0;
+
+  friend bool operator==(const BlockCopy&, const BlockCopy&) = default;
+};
+
 }  // namespace vllm

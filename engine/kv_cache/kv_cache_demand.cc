@@ -29,6 +29,40 @@ int64_t PeakBlocks(const CacheConfig& cache, int64_t num_tokens, int64_t max_chu
   return PeakOfBlocks(cache, (num_tokens + cache.block_size - 1) / cache.block_size, max_chunk);
 }
 
+int64_t ExtraForkBlocks(const CacheConfig& cache, int64_t num_shared_tokens, int64_t num_tokens, int64_t width,
+                        int64_t max_chunk) {
+  const int64_t num_blocks = (num_tokens + cache.block_size - 1) / cache.block_size;
+  const int64_t num_shared = std::min(num_shared_tokens / cache.block_size, num_blocks);
+  int64_t sum = 0;
+  for (const int64_t window : cache.group_windows) {
+    const int64_t own = num_blocks - num_shared;
+    sum += (width - 1) * (window > 0 ? std::min(own, WindowPeakBlocks(window, cache.block_size, max_chunk)) : own);
+  }
+  return sum;
+}
+
+int64_t MaxForkTokensThatFit(const CacheConfig& cache, int64_t num_shared_tokens, int64_t width, int64_t max_chunk) {
+  const int64_t max_tokens = MaxTokensThatFit(cache, max_chunk);
+  const auto fits = [&](int64_t num_tokens) {
+    return PeakBlocks(cache, num_tokens, max_chunk) +
+               ExtraForkBlocks(cache, num_shared_tokens, num_tokens, width, max_chunk) <=
+           cache.num_blocks;
+  };
+  // More tokens than this need the same number of blocks: every group has a window and has reached its peak.
+  int64_t low = 0;
+  int64_t high = std::min(max_tokens, num_shared_tokens + (cache.num_blocks + 1) * cache.block_size);
+  if (fits(high)) return max_tokens;
+  while (low < high) {
+    const int64_t middle = low + (high - low + 1) / 2;
+    if (fits(middle)) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return low;
+}
+
 int64_t MaxTokensThatFit(const CacheConfig& cache, int64_t max_chunk) {
   // If a sequence of num_blocks + 1 blocks fits, every group has a sliding window and has reached its peak, so longer
   // sequences fit too.

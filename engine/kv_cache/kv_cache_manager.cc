@@ -71,7 +71,7 @@ bool KVCacheManager::AllocateSlots(Request& request, int64_t num_new_tokens, con
                                    const Admission& admission) {
   if (admission.full_sequence_must_fit) {
     const int64_t num_tokens = std::min(request.num_tokens(), max_model_len_);
-    if (NumBlocksToReserve(num_tokens, computed) > pool_.num_free_blocks()) return false;
+    if (NumBlocksToReserve(num_tokens, computed) + admission.num_extra_blocks > pool_.num_free_blocks()) return false;
   }
   return Allocate(request, num_new_tokens, computed);
 }
@@ -89,6 +89,7 @@ bool KVCacheManager::Allocate(Request& request, int64_t num_new_tokens, const Co
   if (required > pool_.num_free_blocks()) return false;
 
   if (tables == nullptr) tables = &StartTables(request, computed);
+  if (tables->must_copy_last) CopyLastBlock(*tables);
   const auto num_blocks = static_cast<size_t>(BlocksFor(num_slots));
   for (std::vector<KVCacheBlock*>& blocks : tables->groups) {
     while (blocks.size() < num_blocks) blocks.push_back(pool_.GetNewBlock());
@@ -102,7 +103,8 @@ int64_t KVCacheManager::NumBlocksToAllocate(const Tables* tables, int64_t num_sl
                                             const ComputedBlocks& computed) const {
   const int64_t held =
       tables != nullptr ? static_cast<int64_t>(tables->groups[0].size()) : computed.num_tokens / block_size();
-  int64_t sum = std::max<int64_t>(BlocksFor(num_slots) - held, 0) * static_cast<int64_t>(groups_.size());
+  const int64_t num_copies = tables != nullptr && tables->must_copy_last ? 1 : 0;
+  int64_t sum = (std::max<int64_t>(BlocksFor(num_slots) - held, 0) + num_copies) * static_cast<int64_t>(groups_.size());
   for (const std::vector<KVCacheBlock*>& hit : computed.groups) {
     sum += std::count_if(hit.begin(), hit.end(), [](const KVCacheBlock* b) { return b->ref_cnt == 0; });
   }
@@ -153,6 +155,47 @@ KVCacheManager::Tables& KVCacheManager::StartTables(const Request& request, cons
   tables.last_prefix_id = computed.prefix_id;
   pool_.prefix_trie().AddRef(tables.last_prefix_id);
   return tables;
+}
+
+void KVCacheManager::Fork(const Request& parent, const Request& child, int64_t num_tokens) {
+  const Tables& from = tables_.at(parent.id());
+  const auto num_blocks = static_cast<size_t>(BlocksFor(num_tokens));
+  VLLM_CHECK(num_tokens > 0 && num_blocks <= from.groups[0].size() && !from.must_copy_last);
+  const auto [it, inserted] = tables_.try_emplace(child.id());
+  VLLM_CHECK(inserted);
+  Tables& tables = it->second;
+  tables.groups.resize(groups_.size());
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    tables.groups[g].reserve(from.groups[g].capacity());
+    tables.groups[g].assign(from.groups[g].begin(), from.groups[g].begin() + static_cast<std::ptrdiff_t>(num_blocks));
+    for (KVCacheBlock* block : tables.groups[g]) {
+      if (!block->is_null()) pool_.Touch(block);
+    }
+  }
+  tables.num_cached_blocks = from.num_cached_blocks;
+  tables.last_prefix_id = from.last_prefix_id;
+  for (; tables.num_cached_blocks > num_tokens / block_size(); --tables.num_cached_blocks) {
+    if (tables.last_prefix_id == kNoPrefix) continue;
+    tables.last_prefix_id = pool_.prefix_trie().ParentOf(tables.last_prefix_id);
+  }
+  pool_.prefix_trie().AddRef(tables.last_prefix_id);
+  tables.must_copy_last = num_tokens % block_size() != 0;
+}
+
+void KVCacheManager::CopyLastBlock(Tables& tables) {
+  for (std::vector<KVCacheBlock*>& blocks : tables.groups) {
+    KVCacheBlock* const shared = blocks.back();
+    blocks.back() = pool_.GetNewBlock();
+    block_copies_.push_back({shared->block_id, blocks.back()->block_id});
+    // The copy precedes all writes of the step, so the block may be reused in the same step.
+    pool_.FreeBlocks({&shared, 1});
+  }
+  tables.must_copy_last = false;
+}
+
+void KVCacheManager::TakeBlockCopies(std::vector<BlockCopy>& copies) {
+  copies.insert(copies.end(), block_copies_.begin(), block_copies_.end());
+  block_copies_.clear();
 }
 
 void KVCacheManager::RemoveSkippedBlocks(Tables& tables, int64_t num_computed_tokens) {

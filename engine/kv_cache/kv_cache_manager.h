@@ -5,6 +5,9 @@
 // All groups take blocks from one pool, and a block id refers to the same memory in every group. The tables of a
 // request have the same length in every group. In a sliding-window group, the null block replaces blocks that no later
 // token attends to.
+//
+// Fork makes two requests share their blocks. Full blocks stay shared. The fork copies a block that is not full before
+// it writes to it (copy on write); the other request may write to its free slots meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -50,9 +53,19 @@ class KVCacheManager {
   bool AllocateSlots(Request& request, int64_t num_new_tokens) { return Allocate(request, num_new_tokens, {}); }
   struct Admission {
     bool full_sequence_must_fit = true;  // the whole request, not only num_new_tokens, must fit into free blocks
+    int64_t num_extra_blocks = 0;        // blocks that must also be free if full_sequence_must_fit
   };
   bool AllocateSlots(Request& request, int64_t num_new_tokens, const ComputedBlocks& computed,
                      const Admission& admission);
+
+  // Gives `child` the block tables of `parent` for the first num_tokens tokens, which the parent has computed.
+  // AllocateSlots then replaces the child's last block, if it is not full, with a copy. Allocates no blocks.
+  // REQUIRES: the child has no blocks; its first num_tokens tokens are the parent's; 0 < num_tokens.
+  void Fork(const Request& parent, const Request& child, int64_t num_tokens);
+
+  // Appends the copies that AllocateSlots has made necessary since the last call, in the order in which the workers
+  // must make them, before they compute tokens. If a request loses its blocks before that, its copies do no harm.
+  void TakeBlockCopies(std::vector<BlockCopy>& copies);
 
   // With prefix caching, publishes the full blocks of the request's computed tokens that are not published, because
   // AllocateSlots did not know their tokens. Ignores the last token, which is not computed without drafts either. The
@@ -98,6 +111,7 @@ class KVCacheManager {
     int64_t num_cached_blocks = 0;                   // leading blocks that are hits or published
     // The node of block num_cached_blocks - 1. kNoPrefix: the trie was full, and the request publishes no more blocks.
     PrefixNodeId last_prefix_id = kEmptyPrefix;
+    bool must_copy_last = false;  // the last block is another request's, see Fork
   };
 
   bool Allocate(Request& request, int64_t num_new_tokens, const ComputedBlocks& computed);
@@ -107,6 +121,8 @@ class KVCacheManager {
   // Returns an upper bound on the free blocks that a sequence needs at once while it grows to num_tokens tokens.
   int64_t NumBlocksToReserve(int64_t num_tokens, const ComputedBlocks& computed) const;
   Tables& StartTables(const Request& request, const ComputedBlocks& computed);
+  // Replaces the last block of a fork in every group with a copy.
+  void CopyLastBlock(Tables& tables);
   void RemoveSkippedBlocks(Tables& tables, int64_t num_computed_tokens);
   void CacheBlocks(Request& request, Tables& tables, int64_t num_tokens);
   PrefixKey MakeKey(Request& request, int64_t block_index, PrefixNodeId parent);
@@ -117,6 +133,7 @@ class KVCacheManager {
   std::vector<std::unique_ptr<SingleTypeKVCacheManager>> groups_;
   std::unordered_map<RequestId, Tables> tables_;
   PrefixCacheStats stats_;
+  std::vector<BlockCopy> block_copies_;
   // prefix_ids_ and hits_ are results of the last lookup.
   std::vector<PrefixNodeId> prefix_ids_;
   std::vector<std::vector<KVCacheBlock*>> hits_;  // [num_groups]

@@ -22,6 +22,7 @@ void SchedulerOutput::Clear() {
   has_interactive_request = false;
   finished_req_ids.clear();
   preempted_req_ids.clear();
+  block_copies.clear();
 }
 
 }  // namespace vllm

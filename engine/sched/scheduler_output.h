@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/kv_cache/kv_cache_block.h"
 #include "engine/request/engine_core_request.h"
 
 namespace vllm {
@@ -67,6 +68,8 @@ struct SchedulerOutput {
   // Requests that lost their blocks: preempted in this step, or admitted in a step that was rolled back. Workers keep
   // the tokens of these requests and replace their block tables when the requests are resumed.
   std::vector<RequestId> preempted_req_ids;
+  // Workers make these copies in order, before they compute tokens and even if the step is cancelled.
+  std::vector<BlockCopy> block_copies;
 
   void Clear();
 };

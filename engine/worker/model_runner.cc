@@ -94,6 +94,7 @@ void ModelRunner::ReservePlans() {
 
 void ModelRunner::Execute(const SchedulerOutput& scheduler_output, KVCache& cache, ModelRunnerOutput* output) {
   batch_.Update(scheduler_output);
+  for (const BlockCopy& copy : scheduler_output.block_copies) cache.CopyBlock(copy.from, copy.to);
   if (output != nullptr) output->Clear();
   if (batch_.entries().empty()) return;
   for (AttentionGroup& group : batch_.attention().groups) group.plan.Make(group.sequences);

@@ -60,5 +60,16 @@ TEST(KVCacheDemandTest, MaxChunkIsTheSmallerOfBudgetAndThreshold) {
   EXPECT_EQ(MaxChunk(scheduler), 100);
 }
 
+TEST(KVCacheDemandTest, ForksShareTheFullBlocksOfTheirCommonTokens) {
+  // 40 common tokens fill two blocks; three forks of 100 tokens have five more each, of which one is not extra.
+  EXPECT_EQ(ExtraForkBlocks(Cache(10, {0}), 40, 100, 3, 64), 2 * 5);
+  EXPECT_EQ(ExtraForkBlocks(Cache(10, {0}), 40, 100, 1, 64), 0);
+  EXPECT_EQ(ExtraForkBlocks(Cache(10, {0, 32}), 40, 10000, 2, 1), 625 - 2 + 3);
+  EXPECT_EQ(MaxForkTokensThatFit(Cache(10, {0}), 40, 1, 64), MaxTokensThatFit(Cache(10, {0}), 64));
+  EXPECT_EQ(MaxForkTokensThatFit(Cache(10, {0}), 40, 4, 64), 4 * 16);
+  EXPECT_EQ(MaxForkTokensThatFit(Cache(9, {0}), 40, 4, 64), 3 * 16);
+  EXPECT_EQ(MaxForkTokensThatFit(Cache(30, {32}), 40, 4, 64), kUnlimitedTokens);
+}
+
 }  // namespace
 }  // namespace vllm

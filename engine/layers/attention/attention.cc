@@ -1,6 +1,7 @@
 #include "engine/layers/attention/attention.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "engine/layers/for_each_row.h"
 
@@ -13,6 +14,17 @@ KVCache::KVCache(const std::vector<KVCacheSpec>& layers, int64_t num_blocks, int
     keys_.emplace_back(static_cast<size_t>(num_blocks * layout.num_kv_heads * layout.KeyBytes()));
     values_.emplace_back(static_cast<size_t>(num_blocks * layout.num_kv_heads * layout.ValueBytes()));
   }
+}
+
+void KVCache::CopyBlock(int32_t from, int32_t to) {
+  const auto copy = [&](kernels::AlignedBuffer& buffer) {
+    const size_t block_bytes = buffer.size_bytes() / static_cast<size_t>(num_blocks_);
+    auto* const data = static_cast<char*>(buffer.data());
+    std::memcpy(data + static_cast<size_t>(to) * block_bytes, data + static_cast<size_t>(from) * block_bytes,
+                block_bytes);
+  };
+  for (kernels::AlignedBuffer& keys : keys_) copy(keys);
+  for (kernels::AlignedBuffer& values : values_) copy(values);
 }
 
 kernels::KVCacheLayout KVCache::Layout(size_t layer) const {

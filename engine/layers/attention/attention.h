@@ -30,6 +30,9 @@ class KVCache {
   kernels::KVCacheLayout Layout(size_t layer) const;
   int64_t num_blocks() const { return num_blocks_; }
 
+  // Copies K and V of one block to another, in all layers.
+  void CopyBlock(int32_t from, int32_t to);
+
  private:
   KVCacheGroups groups_;
   std::vector<kernels::AlignedBuffer> keys_, values_;  // [num_tensors] as in KVCacheGroups
