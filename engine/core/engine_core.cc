@@ -96,7 +96,10 @@ void EngineCore::AddRequest(EngineCoreRequestPtr request) {
   std::string reason;
   const bool accepted = scheduler_->AddRequest(request, &reason);
   if (trace_ != nullptr) trace_->Add(*request, accepted);
-  if (!accepted) rejected_.emplace_back(request->request_id, std::move(reason));
+  if (accepted) return;
+  for (int64_t i = 0; i < NumSequences(*request); ++i) {
+    rejected_.emplace_back(request->request_id + static_cast<RequestId>(i), reason);
+  }
 }
 
 void EngineCore::AbortRequests(std::span<const RequestId> request_ids) {

@@ -130,8 +130,10 @@ void DataParallelClient::Reroute(int rank, const EngineDeadError& error) {
   for (const auto& [id, route] : lost) routes_.erase(id);
   // In the order in which they arrived.
   std::sort(lost.begin(), lost.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  const size_t num_sequences = lost.size();
+  std::erase_if(lost, [](const auto& entry) { return entry.second.request == nullptr; });
   warning_ += (warning_.empty() ? "" : "; ") + engine(rank).name + " has failed (" + error.what() + "); its " +
-              std::to_string(lost.size()) + " unfinished sequences continue elsewhere";
+              std::to_string(num_sequences) + " unfinished sequences continue elsewhere";
   for (auto& [id, route] : lost) Send(std::move(route.request), std::move(route.token_ids));
 }
 
@@ -146,7 +148,7 @@ void DataParallelClient::Send(EngineCoreRequestPtr request, std::vector<int32_t>
   if (death_cause_) return;
   const int64_t cost = CostOf(*request);
   const int rank = router_->Route(PrefixHashes(request->prompt_token_ids, request->cache_salt, block_size_), cost);
-  const RequestId request_id = request->request_id;
+  const EngineCoreRequestPtr original = request;
   EngineCoreRequestPtr sent = request;
   if (!token_ids.empty()) {
     auto continued = std::make_shared<EngineCoreRequest>(*request);
@@ -156,13 +158,20 @@ void DataParallelClient::Send(EngineCoreRequestPtr request, std::vector<int32_t>
     continued->sampling_params.prompt_logprobs.reset();
     sent = std::move(continued);
   }
-  routes_[request_id] = {rank, cost, has_expendable_ ? std::move(request) : nullptr, std::move(token_ids)};
+  for (int64_t i = 1; i < NumSequences(*request); ++i) {
+    routes_[request->request_id + static_cast<RequestId>(i)] = {.rank = rank};
+  }
+  routes_[original->request_id] = {rank, cost, has_expendable_ ? std::move(request) : nullptr, std::move(token_ids)};
   try {
     engine(rank).client->AddRequest(std::move(sent));
   } catch (const EngineDeadError& error) {
-    if (!engine(rank).expendable) Forget(request_id);
+    if (!engine(rank).expendable) ForgetRequest(*original);
     Die(rank, error);
   }
+}
+
+void DataParallelClient::ForgetRequest(const EngineCoreRequest& request) {
+  for (int64_t i = 0; i < NumSequences(request); ++i) Forget(request.request_id + static_cast<RequestId>(i));
 }
 
 void DataParallelClient::Forget(RequestId request_id) {

@@ -66,12 +66,13 @@ class DataParallelClient final : public EngineCoreClient {
   const std::vector<DataParallelEngine>& engines() const { return engines_; }
 
  private:
-  // An unfinished request: where it is, and the cost that the router knows.
+  // An unfinished sequence: where it is, and the cost that the router knows. With beam search, only the first sequence
+  // of the request has a cost.
   struct Route {
     int rank = 0;
     int64_t cost = 0;
-    // Set only if an engine is expendable: the request, and the tokens that have been returned. If the engine dies,
-    // the request continues after them elsewhere.
+    // Set only if an engine is expendable, of the first sequence of a request: the request, and the tokens that have
+    // been returned. If the engine dies, the request continues after them elsewhere.
     EngineCoreRequestPtr request = nullptr;
     std::vector<int32_t> token_ids = {};
   };
@@ -90,6 +91,7 @@ class DataParallelClient final : public EngineCoreClient {
   // Adds the outputs of one engine, without those of requests that another engine runs now.
   void AddOutputs(int rank, EngineCoreOutputs& outputs);
   void Forget(RequestId request_id);
+  void ForgetRequest(const EngineCoreRequest& request);
   DataParallelEngine& engine(int rank) { return engines_[static_cast<size_t>(rank)]; }
 
   std::vector<DataParallelEngine> engines_;

@@ -142,7 +142,10 @@ void EngineServer::Add(std::string_view message) {
       request.reasoning_format = reasoning_format_;
     }
   } catch (const RequestError& error) {
-    return Reject(request.request_id, error.what());
+    for (int64_t i = 0; i < NumSequences(request); ++i) {
+      Reject(request.request_id + static_cast<RequestId>(i), error.what());
+    }
+    return;
   }
   HeldRequest held;
   const auto& constraint = request.sampling_params.structured_outputs;

@@ -109,6 +109,8 @@ void OutputFields(Archive& archive, Value& output, SteadyTime now) {
   LogprobsFields(archive, output.prompt_logprobs);
   archive.Field(output.finish_reason, FinishReason::kError);
   archive.Field(output.stop_token_id);
+  archive.Field(output.beam_score);
+  archive.Field(output.cumulative_logprob);
   archive.Field(output.error);
   archive.Field(output.num_cached_tokens);
   archive.Field(output.num_preemptions);
@@ -146,6 +148,15 @@ void ParamsFields(Archive& archive, Value& params) {
   archive.Field(params.bad_words);
   archive.Field(params.skip_reading_prefix_cache);
   archive.Field(params.thinking_token_budget);
+  archive.Field(params.use_beam_search);
+  archive.Field(params.beam_width);
+  archive.Field(params.length_penalty);
+  if constexpr (!std::is_const_v<Value>) {
+    if (params.use_beam_search &&
+        (!params.beam_width || *params.beam_width < 1 || *params.beam_width > Limits::kMaxBeamWidth)) {
+      throw WireError("beam search without a valid width");
+    }
+  }
   bool has_structure = params.structured_outputs.has_value();
   archive.Field(has_structure);
   if (has_structure) {

@@ -9,6 +9,8 @@ void EngineCoreOutput::Clear() {
   prompt_logprobs.Clear();
   finish_reason = FinishReason::kNone;
   stop_token_id.reset();
+  beam_score.reset();
+  cumulative_logprob = 0.0;
   error.clear();
   num_cached_tokens = 0;
   num_preemptions = 0;
@@ -25,6 +27,8 @@ void EngineCoreOutput::Merge(const EngineCoreOutput& later) {
   prompt_logprobs.Append(later.prompt_logprobs);
   finish_reason = later.finish_reason;
   stop_token_id = later.stop_token_id;
+  beam_score = later.beam_score;
+  cumulative_logprob = later.cumulative_logprob;
   error = later.error;
   num_cached_tokens = later.num_cached_tokens;
   num_preemptions = later.num_preemptions;

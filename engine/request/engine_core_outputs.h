@@ -23,6 +23,8 @@ struct EngineCoreOutput {
   Logprobs prompt_logprobs;  // for prompt positions 1 and later; sent once, with the first token
   FinishReason finish_reason = FinishReason::kNone;
   std::optional<int32_t> stop_token_id;  // the id in stop_token_ids that ended the request; none for eos_token_id
+  std::optional<double> beam_score;      // only of a sequence that beam search found
+  double cumulative_logprob = 0.0;       // of new_token_ids, with beam_score
   std::string error;                     // with FinishReason::kError
   int64_t num_cached_tokens = 0;         // prompt tokens found in the prefix cache before any preemption
   int64_t num_preemptions = 0;

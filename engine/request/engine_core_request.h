@@ -1,5 +1,9 @@
 // EngineCoreRequest: a validated request for one sequence (n = 1), as sent through the input queue. Immutable. The
 // front end, the scheduler and the workers share it through shared_ptr<const>; any thread.
+//
+// A request with beam_width returns beam_width sequences. The ids from request_id to request_id + beam_width - 1 belong
+// to it. Its outputs come at the end, one for each of these ids, in descending order of their scores. If there are
+// fewer sequences, the others end with FinishReason::kLength and without a token. To abort it, abort any of the ids.
 #pragma once
 
 #include <chrono>
@@ -34,6 +38,11 @@ struct EngineCoreRequest {
   std::shared_ptr<const ReasoningFormat> reasoning_format;
   std::shared_ptr<const CompiledGrammar> grammar;  // null unless the parameters have structured_outputs
 };
+
+// Returns the number of sequences, whose ids begin with request_id.
+inline int64_t NumSequences(const EngineCoreRequest& request) {
+  return request.sampling_params.use_beam_search ? *request.sampling_params.beam_width : 1;
+}
 
 using EngineCoreRequestPtr = std::shared_ptr<const EngineCoreRequest>;
 

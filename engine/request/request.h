@@ -19,6 +19,8 @@
 
 namespace vllm {
 
+class BeamGroup;
+
 class Request {
  public:
   explicit Request(EngineCoreRequestPtr core);
@@ -68,6 +70,9 @@ class Request {
   SteadyTime scheduled_time{};
   SteadyTime first_token_time{};
   SteadyTime last_token_time{};
+
+  // The group of which this request is a beam; null: not a beam.
+  BeamGroup* beam_group = nullptr;
 
   // How much of this request the workers have received.
   bool sent_to_workers = false;

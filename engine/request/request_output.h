@@ -23,7 +23,8 @@ struct CompletionOutput {
   std::string text;                 // contains only complete UTF-8 characters
   std::vector<int32_t> token_ids;   // the sampled tokens, up to the one that completes a stop string
   Logprobs logprobs;                // if requested
-  double cumulative_logprob = 0.0;  // over all tokens so far, if logprobs were requested
+  double cumulative_logprob = 0.0;  // over all tokens so far, if logprobs were requested or there is a score
+  std::optional<double> score;  // by which the outputs are ranked: BeamScore, or with best_of the cumulative logprob
   FinishReason finish_reason = FinishReason::kNone;
   StopReason stop_reason;
   // Once a sequence with structured_outputs has finished: whether its answer is a complete text of the constraint.

@@ -92,6 +92,43 @@ void CheckBadWords(const SamplingParams& params, int64_t vocab_size) {
   }
 }
 
+// Checks the parameters of beam search, and sets those that do not apply to values without effect.
+void NormalizeBeamSearch(SamplingParams& params) {
+  if (!params.use_beam_search) {
+    if (params.beam_width) Fail("beam_width", "needs use_beam_search", *params.beam_width);
+    if (params.length_penalty) Fail("length_penalty", "needs use_beam_search", *params.length_penalty);
+    return;
+  }
+  const auto exclude = [](const char* field, bool is_set) {
+    if (is_set) throw RequestError(std::string(field) + ": not possible with use_beam_search");
+  };
+  const bool has_tools =
+      params.structured_outputs && params.structured_outputs->kind == StructuredOutputsParams::Kind::kToolCalls;
+  exclude(has_tools ? "tools" : "structured_outputs", params.structured_outputs.has_value());
+  exclude("thinking_token_budget", params.thinking_token_budget.value_or(-1) != -1);
+  exclude("stop", !params.stop.empty());
+  exclude("stop_token_ids", !params.stop_token_ids.empty());
+  exclude("min_tokens", params.min_tokens != 0);
+  exclude("logprobs", params.logprobs.has_value());
+  exclude("prompt_logprobs", params.prompt_logprobs.has_value());
+  exclude("logit_bias", !params.logit_bias.empty());
+  exclude("allowed_token_ids", params.allowed_token_ids.has_value());
+  exclude("bad_words", !params.bad_words.empty());
+
+  CheckAtLeast("n", params.n, 1);
+  if (!params.beam_width) params.beam_width = params.n > 1 ? params.n : SamplingParams::kDefaultBeamWidth;
+  CheckRange("beam_width", static_cast<double>(*params.beam_width), 1, static_cast<double>(Limits::kMaxBeamWidth));
+  if (params.n != 1 && params.n != *params.beam_width) {
+    Fail("n", "with use_beam_search, must be beam_width " + std::to_string(*params.beam_width), params.n);
+  }
+  if (!params.length_penalty) params.length_penalty = 1.0;
+  CheckRange("length_penalty", *params.length_penalty, -Limits::kMaxLengthPenalty, Limits::kMaxLengthPenalty);
+  params.temperature = 0.0;
+  params.presence_penalty = 0.0;
+  params.frequency_penalty = 0.0;
+  params.repetition_penalty = 1.0;
+}
+
 }  // namespace
 
 void SamplingParams::Normalize(int64_t vocab_size, int64_t max_model_len, int64_t max_logprobs) {
@@ -133,13 +170,21 @@ void SamplingParams::Normalize(int64_t vocab_size, int64_t max_model_len, int64_
   if (eos_token_id) CheckId("eos_token_id", *eos_token_id, vocab_size);
 
   if (seed == std::numeric_limits<uint64_t>::max()) seed.reset();
+  if (best_of) {
+    if (use_beam_search) Fail("best_of", "not possible with use_beam_search", *best_of);
+    CheckAtLeast("best_of", *best_of, n);
+    if (*best_of > Limits::kMaxN) Fail("best_of", "above " + std::to_string(Limits::kMaxN), *best_of);
+    if (greedy() && *best_of > 1) Fail("best_of", "with temperature 0, must be 1", *best_of);
+  }
+  NormalizeBeamSearch(*this);
   if (greedy()) {
-    if (n > 1) Fail("n", "with temperature 0, must be 1", n);
+    if (n > 1 && !use_beam_search) Fail("n", "with temperature 0, must be 1", n);
     temperature = 0.0;
     top_p = 1.0;
     top_k = 0;
     min_p = 0.0;
   }
+  if (use_beam_search) n = *beam_width;
 }
 
 }  // namespace vllm

@@ -18,6 +18,8 @@ enum class RequestOutputKind : uint8_t { kCumulative, kDelta, kFinalOnly };
 // Upper limits for the fields of one request.
 struct Limits {
   static constexpr int64_t kMaxN = 128;
+  static constexpr int64_t kMaxBeamWidth = 64;
+  static constexpr double kMaxLengthPenalty = 10.0;  // the least is its negative
   static constexpr size_t kMaxStopStrings = 16;
   static constexpr size_t kMaxStopBytes = 256;
   static constexpr size_t kMaxStopTokenIds = 128;
@@ -28,6 +30,9 @@ struct Limits {
 
 struct SamplingParams {
   int64_t n = 1;
+  // Samples this many sequences and returns the n with the highest cumulative logprobs, the best first, once all are
+  // finished. None: n.
+  std::optional<int64_t> best_of;
   double presence_penalty = 0.0;
   double frequency_penalty = 0.0;
   double repetition_penalty = 1.0;
@@ -57,6 +62,13 @@ struct SamplingParams {
 
   std::optional<StructuredOutputsParams> structured_outputs;
 
+  // Beam search, see engine/sched/beam_search.h. The request returns its beam_width best sequences, once all are
+  // finished. Its logprobs are those of the model's own distribution, so the parameters that shape it do not apply.
+  bool use_beam_search = false;
+  std::optional<int64_t> beam_width;     // none: n, or kDefaultBeamWidth if n is 1
+  std::optional<double> length_penalty;  // none: 1; positive values favor long sequences
+  static constexpr int64_t kDefaultBeamWidth = 4;
+
   // Set by the InputProcessor, never by a user.
   std::vector<std::vector<int32_t>> bad_words_token_ids;
   std::optional<int32_t> eos_token_id;
@@ -65,8 +77,9 @@ struct SamplingParams {
 
   // Checks the fields and converts them to canonical form: a temperature between 0 and 0.01 becomes 0.01, a top_k of -1
   // becomes 0, a seed of 2^64 - 1 (-1 as signed) becomes none, logit_bias is clamped, sorted by token id and
-  // deduplicated, and greedy sampling sets top_p 1, top_k 0 and min_p 0. Throws RequestError `<field>: <why>`, in most
-  // cases with ` (<value>)` at the end.
+  // deduplicated, and greedy sampling sets top_p 1, top_k 0 and min_p 0. Beam search sets beam_width, length_penalty,
+  // n = beam_width and temperature 0, and turns penalties off. Throws RequestError `<field>: <why>`, in most cases with
+  // ` (<value>)` at the end.
   void Normalize(int64_t vocab_size, int64_t max_model_len, int64_t max_logprobs);
 };
 

@@ -13,6 +13,7 @@ namespace vllm {
 Scheduler::Scheduler(const SchedulerConfig& config, const CacheConfig& cache, int64_t max_model_len,
                      BlockHashFunction hash_function)
     : config_(config),
+      cache_(cache),
       max_model_len_(max_model_len),
       max_tokens_that_fit_(MaxTokensThatFit(cache, MaxChunk(config))),
       // A request whose tokens fill all blocks can still sample one more token, which needs no slot. After that token,
@@ -35,7 +36,7 @@ bool Scheduler::AddRequest(EngineCoreRequestPtr request, std::string* rejection_
     }
     return false;
   };
-  if (requests_.contains(request->request_id)) {
+  if (requests_.contains(request->request_id) || beam_groups_.contains(request->request_id)) {
     if (rejection_reason != nullptr) {
       *rejection_reason =
           "request id " + std::to_string(request->request_id) + " is already in use by an unfinished request";
@@ -55,6 +56,7 @@ bool Scheduler::AddRequest(EngineCoreRequestPtr request, std::string* rejection_
                   "the KV cache has " + std::to_string(kv_cache_.num_blocks()) + " blocks of " +
                       std::to_string(kv_cache_.block_size()) + " tokens and must also hold one generated token");
   }
+  if (request->sampling_params.use_beam_search && !AcceptsBeams(*request, rejection_reason)) return false;
   const int64_t threshold = config_.long_prefill_token_threshold;
   const int64_t first_chunk = threshold > 0 ? std::min(threshold, num_tokens) : num_tokens;
   if (!config_.enable_chunked_prefill && first_chunk > config_.max_num_batched_tokens) {
@@ -64,6 +66,7 @@ bool Scheduler::AddRequest(EngineCoreRequestPtr request, std::string* rejection_
   Request* added = owned.get();
   requests_.emplace(added->id(), std::move(owned));
   num_interactive_ += added->is_interactive() ? 1 : 0;
+  if (added->params().use_beam_search) StartGroup(*added);
   waiting_->Add(added);
   return true;
 }
@@ -71,6 +74,10 @@ bool Scheduler::AddRequest(EngineCoreRequestPtr request, std::string* rejection_
 void Scheduler::FinishRequests(std::span<const RequestId> ids, FinishReason reason) {
   VLLM_CHECK(reason != FinishReason::kNone);
   for (const RequestId id : ids) {
+    if (BeamGroup* group = FindGroup(id)) {
+      EndGroup(*group);
+      continue;
+    }
     Request* request = Find(id);
     if (request == nullptr) continue;
     if (request->status == RequestStatus::kRunning) {
@@ -86,6 +93,7 @@ void Scheduler::FinishRequests(std::span<const RequestId> ids, FinishReason reas
 }
 
 void Scheduler::AbortWithOutput(RequestId id, EngineCoreOutputs& outputs) {
+  if (BeamGroup* group = FindGroup(id)) return AbortGroupWithOutput(*group, outputs);
   Request* request = Find(id);
   if (request == nullptr) return;
   const RequestStatus status = request->status;
@@ -106,7 +114,7 @@ const SchedulerOutput& Scheduler::Schedule() {
   output_.Clear();
   output_.finished_req_ids.swap(finished_req_ids_);
   output_.preempted_req_ids.swap(rolled_back_req_ids_);
-  const size_t num_rolled_back = output_.preempted_req_ids.size();
+  const int64_t num_preemptions_before = num_preemptions_;
   scheduled_.clear();
 
   int64_t token_budget = config_.max_num_batched_tokens;
@@ -120,7 +128,7 @@ const SchedulerOutput& Scheduler::Schedule() {
   const int64_t budget_of_others = token_budget;
   if (!interactive_only) ScheduleRunning(token_budget, /*interactive=*/false);
   // Do not admit requests in a step that preempted one, because they would take the freed blocks.
-  if (output_.preempted_req_ids.size() == num_rolled_back) ScheduleWaiting(token_budget, interactive_only);
+  if (num_preemptions_ == num_preemptions_before) ScheduleWaiting(token_budget, interactive_only);
   if (num_interactive_ > 0 && !interactive_only) {
     num_steps_alone_ = std::min(kMaxStepsAlone, (budget_of_others - token_budget) / kTokensPerStepAlone);
   }
@@ -164,7 +172,9 @@ void Scheduler::ScheduleRunning(int64_t& token_budget, bool interactive) {
         num_drafts = 0;
         continue;
       }
-      preempted_itself = PreemptOne(index, token_budget) == request;
+      const RequestId id = request->id();
+      PreemptOne(index, token_budget);
+      preempted_itself = !IsRunning(id);
       if (preempted_itself) break;
     }
     if (preempted_itself) {
@@ -210,7 +220,7 @@ void Scheduler::SetDrafts(RequestId id, std::span<const int32_t> token_ids, Spec
   request->spec_method = method;
 }
 
-Request* Scheduler::PreemptOne(size_t& request_index, int64_t& token_budget) {
+void Scheduler::PreemptOne(size_t& request_index, int64_t& token_budget) {
   const auto precedes = [this](const Request& a, const Request& b) {
     if (a.is_interactive() != b.is_interactive()) return a.is_interactive();
     if (config_.policy != SchedulingPolicy::kPriority) return true;
@@ -222,18 +232,11 @@ Request* Scheduler::PreemptOne(size_t& request_index, int64_t& token_budget) {
     if (precedes(*running_[victim_index], *running_[i])) victim_index = i;
   }
   Request* victim = running_[victim_index];
-  running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(victim_index));
-  if (victim_index < request_index) --request_index;
-  // If the victim was already scheduled in this step, return its tokens to the budget.
-  const auto it = std::find_if(scheduled_.begin(), scheduled_.end(), [&](auto& s) { return s.request == victim; });
-  if (it != scheduled_.end()) {
-    token_budget += it->num_tokens;
-    scheduled_.erase(it);
-    // This step published blocks for tokens that will not be computed.
-    kv_cache_.Unpublish(*victim, victim->num_computed_tokens);
+  // Before its first token, a group is preempted like any request.
+  if (victim->beam_group != nullptr && victim->num_output_tokens() > 0) {
+    return PreemptGroup(*victim->beam_group, request_index, token_budget);
   }
-
-  kv_cache_.Free(*victim);
+  Evict(*victim, request_index, token_budget);
   victim->status = RequestStatus::kPreempted;
   victim->num_computed_tokens = 0;
   victim->num_blocks_sent = 0;
@@ -244,7 +247,26 @@ Request* Scheduler::PreemptOne(size_t& request_index, int64_t& token_budget) {
   ++num_preemptions_;
   waiting_->Prepend(victim);
   output_.preempted_req_ids.push_back(victim->id());
-  return victim;
+}
+
+void Scheduler::Evict(Request& victim, size_t& request_index, int64_t& token_budget) {
+  const auto position = std::find(running_.begin(), running_.end(), &victim);
+  if (position - running_.begin() < static_cast<std::ptrdiff_t>(request_index)) --request_index;
+  running_.erase(position);
+  // If the victim was already scheduled in this step, return its tokens to the budget.
+  const auto it = std::find_if(scheduled_.begin(), scheduled_.end(), [&](auto& s) { return s.request == &victim; });
+  if (it != scheduled_.end()) {
+    token_budget += it->num_tokens;
+    scheduled_.erase(it);
+    // This step published blocks for tokens that will not be computed.
+    kv_cache_.Unpublish(victim, victim.num_computed_tokens);
+  }
+  kv_cache_.Free(victim);
+}
+
+bool Scheduler::IsRunning(RequestId id) const {
+  const Request* request = Find(id);
+  return request != nullptr && request->status == RequestStatus::kRunning;
 }
 
 void Scheduler::ScheduleWaiting(int64_t& token_budget, bool interactive_only) {
@@ -252,7 +274,7 @@ void Scheduler::ScheduleWaiting(int64_t& token_budget, bool interactive_only) {
     Request* request = waiting_->Peek();
     if (interactive_only && !request->is_interactive()) return;
     if (admission_paused_ && request->status == RequestStatus::kWaiting && !request->is_interactive()) return;
-    if (num_running() < config_.max_num_seqs) {
+    if (num_running() + NumReservedSeqs() + NumSequences(*request->core()) <= config_.max_num_seqs) {
       const ComputedBlocks computed = kv_cache_.GetComputedBlocks(*request);
       int64_t num_new_tokens = request->num_tokens() - computed.num_tokens;
       if (config_.long_prefill_token_threshold > 0) {
@@ -280,7 +302,8 @@ void Scheduler::ScheduleWaiting(int64_t& token_budget, bool interactive_only) {
 bool Scheduler::AdmitFirst(int64_t num_new_tokens, const ComputedBlocks& computed) {
   Request* request = waiting_->Peek();
   if (!kv_cache_.AllocateSlots(*request, num_new_tokens, computed,
-                               {.full_sequence_must_fit = config_.scheduler_reserve_full_isl})) {
+                               {.full_sequence_must_fit = config_.scheduler_reserve_full_isl,
+                                .num_extra_blocks = NumBeamBlocks(*request)})) {
     return false;
   }
   if (request->status == RequestStatus::kWaiting) kv_cache_.RecordPrefixCacheStats(*request, computed.num_tokens);
@@ -301,6 +324,7 @@ bool Scheduler::AdmitFirst(int64_t num_new_tokens, const ComputedBlocks& compute
 void Scheduler::BuildOutput() {
   num_prompt_tokens_in_step_ = 0;
   num_interactive_prompt_tokens_in_step_ = 0;
+  kv_cache_.TakeBlockCopies(output_.block_copies);
   for (const ScheduledRequest& scheduled : scheduled_) {
     Request& request = *scheduled.request;
     output_.has_interactive_request = output_.has_interactive_request || request.is_interactive();
@@ -385,6 +409,10 @@ void Scheduler::UpdateFromOutput(const ModelRunnerOutput& output, EngineCoreOutp
   for (const auto& [id, error] : output.failed) {
     Request* request = Find(id);
     if (request == nullptr || request->status != RequestStatus::kRunning) continue;
+    if (request->beam_group != nullptr) {
+      FailGroup(*request->beam_group, error, outputs);
+      continue;
+    }
     request->status = RequestStatus::kFinishedError;
     kv_cache_.EvictPublishedBy(id);
     AddOutput(*request, 0, nullptr, outputs).error = error;
@@ -401,16 +429,22 @@ void Scheduler::UpdateFromOutput(const ModelRunnerOutput& output, EngineCoreOutp
     if (request == nullptr || request->status != RequestStatus::kRunning) continue;
     const size_t begin = output.sampled_offsets[i];
     const auto token_ids = std::span(output.sampled_token_ids).subspan(begin, output.sampled_offsets[i + 1] - begin);
+    const int32_t row = i < output.logprobs_index.size() ? output.logprobs_index[i] : -1;
+    const Logprobs* logprobs = row < 0 ? nullptr : &output.logprobs[static_cast<size_t>(row)];
+    if (request->beam_group != nullptr) {
+      if (!token_ids.empty()) TakeBeamLogits(*request, logprobs);
+      continue;
+    }
     const bool had_drafts = request->num_scheduled_drafts > 0;
     if (had_drafts) SettleDrafts(*request, i < output.num_accepted_drafts.size() ? output.num_accepted_drafts[i] : 0);
     if (token_ids.empty()) continue;
     request->ClearDrafts();  // also those that did not fit into the step, because they follow older tokens
     const size_t num_appended = AppendTokens(*request, token_ids);
     if (had_drafts) kv_cache_.PublishComputed(*request);
-    const int32_t row = i < output.logprobs_index.size() ? output.logprobs_index[i] : -1;
-    AddOutput(*request, num_appended, row < 0 ? nullptr : &output.logprobs[static_cast<size_t>(row)], outputs);
+    AddOutput(*request, num_appended, logprobs, outputs);
     if (IsFinished(request->status)) Release(*request);
   }
+  if (!beam_groups_.empty()) AdvanceGroups(outputs);
   EraseFinished();
   num_computed_tokens_ += output_.total_num_scheduled_tokens;
   num_prompt_tokens_ += num_prompt_tokens_in_step_;
@@ -512,7 +546,7 @@ SchedulerStats Scheduler::MakeStats() const {
 std::string Scheduler::CheckIntegrity() const {
   std::string error = kv_cache_.CheckIntegrity();
   if (!error.empty()) return error;
-  if (num_running() > config_.max_num_seqs) return "running: more than max_num_seqs";
+  if (num_running() + NumReservedSeqs() > config_.max_num_seqs) return "running: more than max_num_seqs";
   if (running_.size() + waiting_->size() != requests_.size()) return "requests: not all are running or waiting";
   if (kv_cache_.num_tables() != num_running()) return "block tables: not one per running request";
   for (const Request* request : running_) {
@@ -534,7 +568,7 @@ std::string Scheduler::CheckIntegrity() const {
     if (!kv_cache_.Blocks(id).empty()) return name + "waiting with blocks";
     if (!request->spec_token_ids.empty()) return name + "waiting with drafts";
   }
-  return {};
+  return CheckGroups();
 }
 
 }  // namespace vllm

@@ -5,10 +5,14 @@
 //
 // Invariant 1: every unfinished request is either in waiting_ (without blocks) or in running_ (with blocks).
 // Invariant 2: if any request is unfinished and not IsHeld(), Schedule schedules at least one token.
-// Invariant 3: a decode step does not allocate once the vectors have grown.
+// Invariant 3: a decode step without beam search does not allocate once the vectors have grown.
+//
+// A request with beam search is a BeamGroup of Requests, one for each live beam, which is preempted as a whole. The
+// group counts as beam_width sequences for max_num_seqs.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -20,6 +24,7 @@
 #include "engine/request/engine_core_outputs.h"
 #include "engine/request/request.h"
 #include "engine/request/scheduler_stats.h"
+#include "engine/sched/beam_group.h"
 #include "engine/sched/model_runner_output.h"
 #include "engine/sched/request_queue.h"
 #include "engine/sched/scheduler_output.h"
@@ -43,12 +48,13 @@ class Scheduler {
 
   // Queues a request. Returns false and sets `rejection_reason` (may be null) if the request could never finish its
   // prompt: max_model_len or all KV blocks together are too small for the prompt and one more token, or, without
-  // chunked prefill, the prompt's first chunk exceeds max_num_batched_tokens. Also rejects empty prompts and the ids of
-  // unfinished requests.
+  // chunked prefill, the prompt's first chunk exceeds max_num_batched_tokens. Beam search needs room for beam_width
+  // sequences. Also rejects empty prompts and the ids of unfinished requests.
   bool AddRequest(EngineCoreRequestPtr request, std::string* rejection_reason);
 
   // Ends requests after an abort, or because the front end found a stop string. They get no further output, even from a
-  // step in progress. Ignores unknown ids. REQUIRES: reason is not kNone.
+  // step in progress. The id of a beam stands for all beams of its request. Ignores unknown ids. REQUIRES: reason is
+  // not kNone.
   void FinishRequests(std::span<const RequestId> ids, FinishReason reason);
 
   // Ends a request like FinishRequests with kAbort, and adds its final output to `outputs`. Ignores unknown ids.
@@ -125,10 +131,13 @@ class Scheduler {
   // a token remains for each of the num_later requests after it.
   int64_t NumDraftsThatFit(const Request& request, int64_t num_new_tokens, int64_t token_budget,
                            int64_t num_later) const;
-  // Preempts the running request that the policy selects, an interactive one only if no other is running: moves it to
-  // the waiting queue and returns it. If the request precedes running_[request_index], adjusts the index. If the
-  // request was scheduled in this step, returns its tokens to the budget.
-  Request* PreemptOne(size_t& request_index, int64_t& token_budget);
+  // Preempts the running request that the policy selects, or all beams of its group, an interactive one only if no
+  // other is running: moves it to the waiting queue. If the request precedes running_[request_index], adjusts the
+  // index. If the request was scheduled in this step, returns its tokens to the budget.
+  void PreemptOne(size_t& request_index, int64_t& token_budget);
+  // Removes a request from running_ and from the step, and frees its blocks. Adjusts the index and the budget.
+  void Evict(Request& victim, size_t& request_index, int64_t& token_budget);
+  bool IsRunning(RequestId id) const;
   void BuildOutput();
   void MakeNewRequestData(Request& request);
   void MakeCachedRequestData(const Request& request, bool resumed);
@@ -146,12 +155,44 @@ class Scheduler {
   void EraseFinished();
   Request* Find(RequestId id) const;
 
+  // Beam search: scheduler_beams.cc.
+  // Returns the number of tokens of each beam for which all beams fit into the KV cache if the group runs alone.
+  int64_t MaxBeamTokens(const EngineCoreRequest& request) const;
+  bool AcceptsBeams(const EngineCoreRequest& request, std::string* rejection_reason) const;
+  void StartGroup(Request& seed);
+  // Returns the group to which the id belongs, or null.
+  BeamGroup* FindGroup(RequestId id) const;
+  // Returns the number of sequences that the running groups may still start.
+  int64_t NumReservedSeqs() const;
+  // Returns the number of blocks that the beams of a waiting group need besides those of its prompt.
+  int64_t NumBeamBlocks(const Request& request) const;
+  void TakeBeamLogits(Request& beam, const Logprobs* logprobs);
+  // Lets each group continue whose beams all have logits, or whose seed has computed the prompt for parked beams.
+  void AdvanceGroups(EngineCoreOutputs& outputs);
+  void Advance(BeamGroup& group, EngineCoreOutputs& outputs);
+  void ContinueBeams(BeamGroup& group, const BeamSelection& selection);
+  void Unpark(BeamGroup& group);
+  // Starts a beam with these output tokens, which shares the blocks of the parent's first num_tokens tokens.
+  Request* ForkBeam(BeamGroup& group, const Request& parent, std::vector<int32_t> output_token_ids, int64_t num_tokens);
+  // Frees and destroys a running or waiting beam.
+  void RemoveBeam(Request& beam);
+  void PreemptGroup(BeamGroup& group, size_t& request_index, int64_t& token_budget);
+  void FailGroup(BeamGroup& group, const std::string& error, EngineCoreOutputs& outputs);
+  void AbortGroupWithOutput(BeamGroup& group, EngineCoreOutputs& outputs);
+  EngineCoreOutput& AddGroupOutput(const BeamGroup& group, size_t rank, FinishReason reason,
+                                   EngineCoreOutputs& outputs) const;
+  // Removes all beams and destroys the group.
+  void EndGroup(BeamGroup& group);
+  std::string CheckGroups() const;
+
   const SchedulerConfig config_;
+  const CacheConfig cache_;
   const int64_t max_model_len_;
   const int64_t max_tokens_that_fit_;  // the longest sequence that fits into all KV blocks if it runs alone
   const int64_t max_num_tokens_;       // min(max_model_len, max_tokens_that_fit + 1)
   KVCacheManager kv_cache_;
   std::unordered_map<RequestId, std::unique_ptr<Request>> requests_;
+  std::map<RequestId, std::unique_ptr<BeamGroup>> beam_groups_;  // by first_id
   std::unique_ptr<RequestQueue> waiting_;
   std::vector<Request*> running_;
   std::vector<RequestId> finished_req_ids_;

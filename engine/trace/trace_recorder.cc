@@ -88,6 +88,10 @@ void TraceRecorder::PushToken(Sequence& sequence, int32_t token_id, std::vector<
 void TraceRecorder::Add(const EngineCoreRequest& request, bool accepted) noexcept {
   Guard([&] {
     const SamplingParams& params = request.sampling_params;
+    if (params.use_beam_search) {
+      Flush();
+      return Fail(kBeamSearch);
+    }
     record_.type = TraceRecordType::kAdd;
     TraceAdd& add = record_.add;
     add.request_id = request.request_id;
@@ -238,7 +242,9 @@ void TraceRecorder::Fail(int error_number) noexcept {
 
 bool TraceRecorder::Failed(std::string* reason) const {
   const int error_number = failure_.load();
-  if (error_number != 0 && reason != nullptr) *reason = std::strerror(error_number);
+  if (error_number != 0 && reason != nullptr) {
+    *reason = error_number == kBeamSearch ? "a trace cannot contain beam search" : std::strerror(error_number);
+  }
   return error_number != 0;
 }
 

@@ -4,7 +4,8 @@
 //
 // Every step is written to the file before it runs, so a process that crashes leaves a trace up to the step in which it
 // crashed. A failure, for example of a full disk, ends the trace with its last whole record, never the engine: no
-// member but the constructor throws. Once its buffers have grown, a decode step allocates nothing.
+// member but the constructor throws. A request with beam search is such a failure, because the beams depend on
+// logprobs, which a trace does not contain. Once its buffers have grown, a decode step allocates nothing.
 #pragma once
 
 #include <atomic>
@@ -71,11 +72,13 @@ class TraceRecorder {
   template <typename F>
   void Guard(F&& record) noexcept;
   void Append();
-  void Fail(int error_number) noexcept;
+  void Fail(int error_number) noexcept;  // or kBeamSearch
   // Appends a token to the sequence. Appends the tag of the block to `tags` if the token completes one.
   void PushToken(Sequence& sequence, int32_t token_id, std::vector<uint64_t>& tags);
   // Returns the time since `since` in microseconds.
   static int64_t ElapsedUs(SteadyTime since, SteadyTime now);
+
+  static constexpr int kBeamSearch = -1;
 
   const std::string path_;
   tokenizer::UniqueFd fd_;
@@ -90,7 +93,7 @@ class TraceRecorder {
   std::string payload_;
   std::string buffer_;  // whole records that are not yet written
   int64_t num_bytes_written_ = 0;
-  std::atomic<int> failure_{0};  // an errno value
+  std::atomic<int> failure_{0};  // an errno value, or kBeamSearch
 };
 
 }  // namespace vllm

@@ -163,5 +163,73 @@ TEST(SamplingParamsTest, FieldsAreConvertedToCanonicalForm) {
   EXPECT_EQ(params.logit_bias[1], (std::pair<int32_t, float>{5, -100.0f}));
 }
 
+TEST(SamplingParamsTest, BeamSearchSetsItsDefaultsAndTurnsSamplingOff) {
+  SamplingParams params;
+  params.use_beam_search = true;
+  params.temperature = 0.7;
+  params.top_p = 0.5;
+  params.repetition_penalty = 1.3;
+  Normalize(params);
+  EXPECT_EQ(params.beam_width, SamplingParams::kDefaultBeamWidth);
+  EXPECT_EQ(params.length_penalty, 1.0);
+  EXPECT_EQ(params.n, SamplingParams::kDefaultBeamWidth);
+  EXPECT_TRUE(params.greedy());
+  EXPECT_EQ(params.top_p, 1.0);
+  EXPECT_EQ(params.repetition_penalty, 1.0);
+  Normalize(params);  // again
+  EXPECT_EQ(params.n, SamplingParams::kDefaultBeamWidth);
+
+  SamplingParams wide;
+  wide.use_beam_search = true;
+  wide.n = 7;
+  Normalize(wide);
+  EXPECT_EQ(wide.beam_width, 7);
+}
+
+TEST(SamplingParamsTest, BeamSearchRejectsWhatItCannotDo) {
+  const auto rejection = [](const std::function<void(SamplingParams&)>& change) {
+    return RejectionMessage([&](SamplingParams& params) {
+      params.use_beam_search = true;
+      change(params);
+    });
+  };
+  EXPECT_EQ(rejection([](auto& p) { p.stop = {"x"}; }), "stop: not possible with use_beam_search");
+  EXPECT_EQ(rejection([](auto& p) { p.logprobs = 1; }), "logprobs: not possible with use_beam_search");
+  EXPECT_EQ(rejection([](auto& p) { p.thinking_token_budget = 9; }),
+            "thinking_token_budget: not possible with use_beam_search");
+  EXPECT_EQ(rejection([](auto& p) { p.structured_outputs.emplace(); }),
+            "structured_outputs: not possible with use_beam_search");
+  EXPECT_EQ(rejection([](auto& p) {
+              p.structured_outputs.emplace();
+              p.structured_outputs->kind = StructuredOutputsParams::Kind::kToolCalls;
+            }),
+            "tools: not possible with use_beam_search");
+  EXPECT_EQ(rejection([](auto& p) { p.best_of = 3; }), "best_of: not possible with use_beam_search (3)");
+  EXPECT_EQ(rejection([](auto& p) { p.beam_width = 65; }), "beam_width: outside 1 to 64 (65)");
+  EXPECT_EQ(rejection([](auto& p) { p.beam_width = 0; }), "beam_width: outside 1 to 64 (0)");
+  EXPECT_EQ(rejection([](auto& p) { p.length_penalty = kNan; }), "length_penalty: outside -10 to 10 (nan)");
+  EXPECT_EQ(rejection([](auto& p) {
+              p.n = 3;
+              p.beam_width = 2;
+            }),
+            "n: with use_beam_search, must be beam_width 2 (3)");
+  EXPECT_EQ(RejectionMessage([](auto& p) { p.beam_width = 2; }), "beam_width: needs use_beam_search (2)");
+  EXPECT_EQ(RejectionMessage([](auto& p) { p.length_penalty = 2; }), "length_penalty: needs use_beam_search (2)");
+}
+
+TEST(SamplingParamsTest, BestOfIsAtLeastNAndNeedsATemperature) {
+  EXPECT_EQ(RejectionMessage([](auto& p) {
+              p.n = 3;
+              p.best_of = 2;
+            }),
+            "best_of: below 3 (2)");
+  EXPECT_EQ(RejectionMessage([](auto& p) { p.best_of = 129; }), "best_of: above 128 (129)");
+  EXPECT_EQ(RejectionMessage([](auto& p) {
+              p.temperature = 0;
+              p.best_of = 2;
+            }),
+            "best_of: with temperature 0, must be 1 (2)");
+}
+
 }  // namespace
 }  // namespace vllm

@@ -432,5 +432,20 @@ TEST(DataParallelMonitorTest, ManyThreadsMayUseTheMonitor) {
   client.Shutdown(ShutdownMode::kDrain);
 }
 
+TEST(DataParallelClientTest, AllSequencesOfABeamSearchAreReturned) {
+  DataParallelClient client(DataParallelConfig(2), FakeExecutorFactory());
+  SamplingParams params;
+  params.use_beam_search = true;
+  params.beam_width = 3;
+  params.temperature = 0.0;
+  params.logprobs = 6;
+  params.ignore_eos = true;
+  for (RequestId id = 1; id <= 28; id += 3)
+    client.AddRequest(FakeRequest(id, {1, 2, static_cast<int32_t>(id)}, 8, params));
+  const Answers answers = ReadUntil(client, 30);
+  for (RequestId id = 1; id <= 30; ++id) EXPECT_EQ(answers.token_ids.at(id).size(), 8u);
+  for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(client.router().outstanding(rank), 0);
+}
+
 }  // namespace
 }  // namespace vllm

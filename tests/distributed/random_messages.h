@@ -71,6 +71,9 @@ inline EngineCoreRequest RandomRequest(std::mt19937& random, SteadyTime now) {
                                                         true,
                                                         false};
   }
+  params.use_beam_search = random() % 2 == 0;
+  if (params.use_beam_search || random() % 2 == 0) params.beam_width = 1 + static_cast<int64_t>(random() % 64);
+  if (random() % 2 == 0) params.length_penalty = 0.5;
   params.bad_words_token_ids = {RandomIds(random), RandomIds(random)};
   if (random() % 2 == 0) params.eos_token_id = 2;
   request.arrival_time = now - std::chrono::milliseconds(random() % 1000);
@@ -88,6 +91,8 @@ inline void AddRandomOutput(std::mt19937& random, SteadyTime now, EngineCoreOutp
   output.prompt_logprobs = RandomLogprobs(random, random() % 3);
   output.finish_reason = static_cast<FinishReason>(random() % kNumFinishReasons);
   if (random() % 2 == 0) output.stop_token_id = 5;
+  if (random() % 2 == 0) output.beam_score = -0.25 * static_cast<double>(random() % 50);
+  output.cumulative_logprob = -0.5 * static_cast<double>(random() % 50);
   output.error = RandomText(random);
   output.num_cached_tokens = static_cast<int64_t>(random() % 99);
   output.num_preemptions = static_cast<int64_t>(random() % 4);

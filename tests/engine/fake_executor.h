@@ -36,6 +36,8 @@ struct FakeModel {
   bool loses_tokens = false;
   // Overrides the hash: returns the token that follows `tokens`.
   std::function<int32_t(const EngineCoreRequest&, const std::vector<int32_t>& tokens)> next_token;
+  // Overrides the logprobs of sampled positions: returns that of `token_id` after `tokens`.
+  std::function<float(const std::vector<int32_t>& tokens, int32_t token_id)> logprob;
   // Returns true if the logits after `tokens` are NaN.
   std::function<bool(const EngineCoreRequest&, const std::vector<int32_t>& tokens)> fails;
   // Returns how many of the step's requests are computed before the step is cancelled, or a negative number if it is
@@ -186,6 +188,10 @@ class FakeExecutor final : public Executor {
       state.num_computed = data.num_computed_tokens;
       state.listed_in_step = step_;
     }
+    for (const BlockCopy& copy : step.block_copies) {
+      const auto from = kv_.begin() + copy.from * block_size_;
+      std::copy(from, from + block_size_, kv_.begin() + copy.to * block_size_);
+    }
     const CachedRequestData& cached = step.scheduled_cached_reqs;
     for (size_t i = 0; i < cached.size(); ++i) {
       State& state = Known(cached.request_ids[i]);
@@ -313,9 +319,28 @@ class FakeExecutor final : public Executor {
         output_.logprobs_index.back() = static_cast<int32_t>(output_.logprobs.size());
         output_.logprobs.emplace_back();
       }
-      AppendLogprobs(token, *k, output_.logprobs.back());
+      if (model_.logprob) {
+        AppendTopLogprobs(state.tokens, token, *k, output_.logprobs.back());
+      } else {
+        AppendLogprobs(token, *k, output_.logprobs.back());
+      }
     }
     return true;
+  }
+
+  // Appends `token` and the k most probable tokens after `tokens`.
+  void AppendTopLogprobs(const std::vector<int32_t>& tokens, int32_t token, int64_t k, Logprobs& logprobs) const {
+    std::vector<std::pair<float, int32_t>> all;  // negated, so that they sort by descending logprob, then by id
+    for (int32_t id = 0; id < vocab_size_; ++id) all.emplace_back(-model_.logprob(tokens, id), id);
+    std::sort(all.begin(), all.end());
+    all.resize(static_cast<size_t>(std::min(k, vocab_size_)));
+    all.insert(all.begin(), {-model_.logprob(tokens, token), token});
+    logprobs.width = all.size();
+    for (const auto& [negated, id] : all) {
+      logprobs.token_ids.push_back(id);
+      logprobs.logprobs.push_back(-negated);
+    }
+    logprobs.ranks.push_back(1);
   }
 
   // Appends `token` and, as its k alternatives, the next k ids. Each has a probability of 2^-(1 + id mod 8).

@@ -159,5 +159,30 @@ TEST(TraceRecorderTest, TagsSayOnlyWhichBlocksAreEqual) {
   }
 }
 
+TEST(TraceRecorderTest, BeamSearchEndsTheTrace) {
+  const TempDirectory directory;
+  TraceRecorder recorder(directory.path() + "/trace");
+  {
+    EngineCore engine_core(testing::FakeConfig(), testing::FakeExecutorFactory(), nullptr, &recorder);
+    engine_core.AddRequest(testing::FakeRequest(1, {1, 2, 3}, 4));
+    RunTraced(engine_core);
+    SamplingParams params;
+    params.use_beam_search = true;
+    params.beam_width = 2;
+    params.temperature = 0.0;
+    params.logprobs = 4;
+    engine_core.AddRequest(testing::FakeRequest(2, {1, 2, 3}, 4, params));
+    RunTraced(engine_core);
+  }
+  std::string reason;
+  EXPECT_TRUE(recorder.Failed(&reason));
+  EXPECT_EQ(reason, "a trace cannot contain beam search");
+  // What was recorded before can be replayed.
+  const ReplayResult result = ReplayOf(ReadBytes(recorder.path()));
+  EXPECT_EQ(result.difference, "");
+  EXPECT_EQ(result.num_requests, 1);
+  EXPECT_FALSE(result.has_end);
+}
+
 }  // namespace
 }  // namespace vllm
