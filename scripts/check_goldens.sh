@@ -23,6 +23,7 @@ table=(
   "json_schema_golden tests/data"
   "safetensors_verdicts tests/data"
   "ngram_drafts tests/data/spec_decode"
+  "beam_search_golden tests/data"
   "sampler_golden tests/data"
   "tokenizer_golden tests/data/tokenizer"
   "tokenizer_models_golden tests/data/tokenizer"

@@ -61,6 +61,7 @@ void InputProcessor::CheckPrior(std::span<const int32_t> prior_output_token_ids,
                                 const SamplingParams& params) const {
   if (prior_output_token_ids.empty()) return;
   CheckIds("prior_output_token_ids", prior_output_token_ids);
+  if (params.use_beam_search) throw RequestError("prior_output_token_ids: not possible with use_beam_search");
   if (params.n != 1) throw RequestError("prior_output_token_ids: n must be 1 (" + std::to_string(params.n) + ")");
   const auto num_prior = static_cast<int64_t>(prior_output_token_ids.size());
   const int64_t limit = std::min(*params.max_tokens, max_model_len_ - num_prompt_tokens);
@@ -187,6 +188,11 @@ ProcessedInput InputProcessor::Process(std::string_view request_id, const Prompt
   }
 
   // The values added from here on are valid by construction and do not count against the request's limits.
+  input.num_returned = params.n;
+  if (params.best_of) {
+    params.n = *params.best_of;
+    if (!params.logprobs) params.logprobs = 0;
+  }
   AddOtherEos(params);
   if (!params.seed) params.seed = DeriveSeed(seed_, request_id);
   if (tokenizer_ == nullptr) params.detokenize = false;

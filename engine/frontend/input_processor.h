@@ -29,12 +29,13 @@ struct ReasoningFormat;
 // A request before it is split into n sequences.
 struct ProcessedInput {
   std::vector<int32_t> prompt_token_ids;
-  SamplingParams params;
-  std::vector<int32_t> prior_output_token_ids = {};                   // see RequestOptions
+  SamplingParams params;                             // with n sequences, of which the request returns num_returned
+  std::vector<int32_t> prior_output_token_ids = {};  // see RequestOptions
   std::shared_ptr<const ReasoningFormat> reasoning_format = nullptr;  // see EngineCoreRequest
   // Null unless the parameters have structured_outputs. The grammar may still be compiled, and may be rejected.
   std::shared_ptr<const GrammarFuture> grammar = nullptr;
   std::string external_req_id = {};
+  int64_t num_returned = 1;
 };
 
 class InputProcessor {

@@ -11,9 +11,27 @@ void SortByIndex(std::vector<CompletionOutput>& outputs) {
   std::sort(outputs.begin(), outputs.end(), [](const auto& a, const auto& b) { return a.index < b.index; });
 }
 
-// With n > 1, kFinalOnly returns all sequences in one output.
+// Sorts the outputs. With best_of, ranks them and keeps the best.
+void ArrangeOutputs(const ParentRequest& parent, std::vector<CompletionOutput>& outputs) {
+  SortByIndex(outputs);
+  if (!parent.params.best_of) return;
+  for (CompletionOutput& output : outputs) output.score = output.cumulative_logprob;
+  std::stable_sort(outputs.begin(), outputs.end(), [](const auto& a, const auto& b) { return *a.score > *b.score; });
+  if (static_cast<int64_t>(outputs.size()) > parent.num_returned) {
+    outputs.resize(static_cast<size_t>(parent.num_returned));
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) outputs[i].index = static_cast<int64_t>(i);
+}
+
+// With n > 1, kFinalOnly returns all sequences in one output. Beam search and best_of do so for every output kind.
 bool CollectsSequences(const ParentRequest& parent) {
-  return parent.params.output_kind == RequestOutputKind::kFinalOnly && parent.params.n > 1;
+  return parent.params.use_beam_search || parent.params.best_of ||
+         (parent.params.output_kind == RequestOutputKind::kFinalOnly && parent.params.n > 1);
+}
+
+// Returns true if beam search found fewer sequences than beam_width, and the engine has ended this one for that reason.
+bool IsMissingBeam(const ParentRequest& parent, const RequestState& state) {
+  return parent.params.use_beam_search && state.finish_reason() == FinishReason::kLength && !state.has_tokens();
 }
 
 }  // namespace
@@ -91,12 +109,12 @@ void OutputProcessor::EmitOutput(const EngineCoreOutput& output, Child& child, b
   RequestState& state = child.state;
   ParentRequest& parent = *child.parent;
   if (CollectsSequences(parent)) {
-    if (state.finished()) state.FillOutput(parent.collected.emplace_back());
+    if (state.finished() && !IsMissingBeam(parent, state)) state.FillOutput(parent.collected.emplace_back());
     if (!request_finished) return;
     RequestOutput request_output = MakeOutput(parent, true);
     request_output.outputs.swap(parent.collected);
     request_output.metrics = parent.finished_metrics;
-    SortByIndex(request_output.outputs);
+    ArrangeOutputs(parent, request_output.outputs);
     processed_.request_outputs.push_back(std::move(request_output));
     return;
   }
@@ -152,7 +170,7 @@ RequestOutput OutputProcessor::EndRequest(ParentRequest& parent, FinishReason re
     JoinMetrics(state.metrics(), parent.finished_metrics);
     children_.erase(found);
   }
-  SortByIndex(output.outputs);
+  ArrangeOutputs(parent, output.outputs);
   output.metrics = parent.finished_metrics;
   return output;
 }

@@ -4,12 +4,15 @@
 #include <memory>
 #include <utility>
 
+#include "engine/sched/beam_search.h"
+
 namespace vllm {
 
 std::vector<std::shared_ptr<EngineCoreRequest>> FanOut(const ProcessedInput& input, const RequestOptions& options,
                                                        RequestId first_child_id, SteadyTime arrival_time) {
   std::vector<std::shared_ptr<EngineCoreRequest>> requests;
-  for (int64_t index = 0; index < input.params.n; ++index) {
+  const bool is_beam_search = input.params.use_beam_search;
+  for (int64_t index = 0; index < (is_beam_search ? 1 : input.params.n); ++index) {
     auto request = std::make_shared<EngineCoreRequest>();
     request->request_id = first_child_id + static_cast<RequestId>(index);
     request->prompt_token_ids = input.prompt_token_ids;
@@ -17,6 +20,8 @@ std::vector<std::shared_ptr<EngineCoreRequest>> FanOut(const ProcessedInput& inp
     request->reasoning_format = input.reasoning_format;
     request->sampling_params = input.params;
     request->sampling_params.n = 1;
+    request->sampling_params.best_of.reset();
+    if (is_beam_search) request->sampling_params.logprobs = NumBeamCandidates(*input.params.beam_width);
     // Seeds are unsigned, so the sum wraps around.
     request->sampling_params.seed = input.params.seed.value_or(0) + static_cast<uint64_t>(index);
     // Prompt logprobs are equal for all sequences. Only the first computes them, so the others can use the prefix

@@ -1,5 +1,6 @@
 // ParentRequest: the state that the n sequences of a request share while their outputs are collected. Each sequence is
-// a separate engine request with the id first_child_id + index. Owned by the OutputProcessor; front-end thread only.
+// a separate engine request, or with beam search a result of one, with the id first_child_id + index. Owned by the
+// OutputProcessor; front-end thread only.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,7 @@ struct ParentRequest {
   ParentRequest(std::string id, ProcessedInput input, RequestId first_child, SteadyTime arrival)
       : request_id(std::move(id)),
         params(std::move(input.params)),
+        num_returned(input.num_returned),
         prompt_token_ids(std::move(input.prompt_token_ids)),
         prior_output_token_ids(std::move(input.prior_output_token_ids)),
         first_child_id(first_child),
@@ -32,6 +34,7 @@ struct ParentRequest {
 
   const std::string request_id;
   const SamplingParams params;
+  const int64_t num_returned;  // of the n sequences
   const std::vector<int32_t> prompt_token_ids;
   const std::vector<int32_t> prior_output_token_ids;
   const RequestId first_child_id;
@@ -47,7 +50,7 @@ struct ParentRequest {
 };
 
 // Returns the engine requests of a caller's request, one for each of its n sequences, without a grammar. Sequence i
-// uses the request's seed + i.
+// uses the request's seed + i. Beam search is one engine request.
 std::vector<std::shared_ptr<EngineCoreRequest>> FanOut(const ProcessedInput& input, const RequestOptions& options,
                                                        RequestId first_child_id, SteadyTime arrival_time);
 

@@ -91,6 +91,10 @@ void RequestState::Update(const EngineCoreOutput& output) {
   for (size_t i = first_new; i < logprobs_.num_positions(); ++i) {
     cumulative_logprob_ += static_cast<double>(logprobs_.logprobs[i * logprobs_.width]);
   }
+  if (output.beam_score) {
+    beam_score_ = output.beam_score;
+    cumulative_logprob_ = output.cumulative_logprob;
+  }
   metrics_.scheduled_time = output.scheduled_time;
   metrics_.first_token_time = output.first_token_time;
   metrics_.last_token_time = output.last_token_time;
@@ -112,6 +116,7 @@ void RequestState::Finish(FinishReason reason) {
 void RequestState::FillOutput(CompletionOutput& output) {
   output.index = index_;
   output.cumulative_logprob = cumulative_logprob_;
+  output.score = beam_score_;
   output.finish_reason = reason_;
   output.stop_reason = stop_reason_;
   output.valid = valid_;

@@ -48,6 +48,7 @@ class RequestState {
   std::vector<int32_t> token_ids_;  // if outputs are deltas: since the last output; else all
   Logprobs logprobs_;               // of the tokens in token_ids_
   double cumulative_logprob_ = 0.0;
+  std::optional<double> beam_score_;
   FinishReason reason_ = FinishReason::kNone;
   StopReason stop_reason_;
   RequestMetrics metrics_;

@@ -334,5 +334,31 @@ TEST(DurationHistogramTest, InvalidDurationsAreIgnoredAndExtremeDurationsAreCoun
   EXPECT_EQ(histogram.count(), 2);
 }
 
+TEST_F(OutputProcessorTest, BeamSearchReturnsTheSequencesThatWereFoundInOneOutput) {
+  SamplingParams params = Params(RequestOutputKind::kDelta);
+  params.use_beam_search = true;
+  params.beam_width = params.n = 3;
+  Add("beams", 10, params);
+  EngineCoreOutputs outputs;
+  for (RequestId id = 10; id < 13; ++id) {
+    EngineCoreOutput& output = outputs.Add(id);
+    output.finish_reason = FinishReason::kLength;
+    if (id == 12) continue;  // there is no third sequence
+    output.new_token_ids = Bytes(id == 10 ? "best" : "next");
+    output.beam_score = id == 10 ? -0.5 : -0.75;
+    output.cumulative_logprob = id == 10 ? -2.0 : -3.0;
+  }
+  const std::vector<RequestOutput>& processed = Process(outputs);
+  ASSERT_EQ(processed.size(), 1u);
+  EXPECT_TRUE(processed[0].finished);
+  ASSERT_EQ(processed[0].outputs.size(), 2u);
+  EXPECT_EQ(processed[0].outputs[0].text, "best");
+  EXPECT_EQ(processed[0].outputs[0].score, -0.5);
+  EXPECT_EQ(processed[0].outputs[0].cumulative_logprob, -2.0);
+  EXPECT_EQ(processed[0].outputs[1].text, "next");
+  EXPECT_EQ(processed[0].outputs[1].index, 1);
+  EXPECT_EQ(processor_.num_unfinished(), 0u);
+}
+
 }  // namespace
 }  // namespace vllm

@@ -31,6 +31,7 @@ std::string Describe(const RequestOutput& output) {
     out << " logprobs ";
     Describe(completion.logprobs, out);
     out << " sum " << std::hex << std::bit_cast<uint64_t>(completion.cumulative_logprob) << std::dec;
+    if (completion.score) out << " score " << std::hex << std::bit_cast<uint64_t>(*completion.score) << std::dec;
   }
   out << "\nerror <" << output.error << ">";
   return out.str();
