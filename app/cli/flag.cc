@@ -147,6 +147,15 @@ constexpr Flag kFlags[] = {
      "constrain the parts of the answer between tags, as vLLM's structural_tag; off: none"},
     {"n", 0, kInteger, "N", "", "1", kSampling, kEngines & ~Bits(kChat), false, true,
      "number of answers per prompt, 1 to 128"},
+    {"best-of", 0, kInteger, "N", "", "", kSampling, kGenerate & ~Bits(kChat), false, false,
+     "sample N answers per prompt, and return the --n with the highest cumulative log probability"},
+    {"use-beam-search", 0, kSwitch, "", "", "", kSampling, kGenerate & ~Bits(kChat), false, false,
+     "search for the most probable answers with beam search; run and complete print the best one, or --n, and --json "
+     "all with their scores"},
+    {"beam-width", 0, kInteger, "N", "", "--n, or 4 if --n is 1", kSampling, kGenerate & ~Bits(kChat), false, false,
+     "number of beams, 1 to 64"},
+    {"length-penalty", 0, kNumber, "P", "", "1", kSampling, kGenerate & ~Bits(kChat), false, false,
+     "rank the answers of beam search by their log probability divided by the P-th power of their length, -10 to 10"},
     {"logprobs", 0, kInteger, "K", "", "", kSampling, kGenerate & ~Bits(kChat), false, true,
      "add to JSON output the log probabilities of each output token and of the K most likely tokens at its position; "
      "-1: the whole vocabulary"},

@@ -31,7 +31,8 @@ using Json = nlohmann::ordered_json;
 
 // Throws ConfigError for flags whose results a conversation cannot store or show.
 void CheckFlags(const Settings& settings) {
-  for (const char* name : {"stream-json", "logprobs", "prompt-logprobs"}) {
+  for (const char* name :
+       {"stream-json", "logprobs", "prompt-logprobs", "best-of", "use-beam-search", "beam-width", "length-penalty"}) {
     if (settings.Has(name)) {
       throw ConfigError(std::string("run: --") + name + " cannot be used with -c, --resume, --save or tools that run");
     }

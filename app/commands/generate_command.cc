@@ -85,6 +85,8 @@ class AnswerWriter {
  private:
   void WriteText(const RequestOutput& output) {
     for (const CompletionOutput& completion : output.outputs) {
+      // Beam search returns as many answers as there are beams, the best first.
+      if (completion.index >= params_.n) continue;
       if (completion.valid == false) is_incomplete_ = true;
       display_->Feed(AnswerText(output, completion), completion.finish_reason != FinishReason::kNone);
     }

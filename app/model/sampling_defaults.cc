@@ -132,6 +132,11 @@ SamplingDefaults MakeSamplingDefaults(const Settings& settings, const Generation
   }
   params.structured_outputs = ReadStructuredOutputs(settings);
   params.n = resolver.FromFlag("n", settings.Integer("n").value_or(1));
+  params.best_of = resolver.OptionalInteger("best-of");
+  params.use_beam_search = resolver.FromFlag("use-beam-search", settings.Switch("use-beam-search"));
+  params.beam_width = resolver.OptionalInteger("beam-width");
+  params.length_penalty = settings.Number("length-penalty");
+  resolver.FromFlag("length-penalty", params.length_penalty ? Json(*params.length_penalty) : Json());
   params.logprobs = resolver.OptionalInteger("logprobs");
   params.prompt_logprobs = resolver.OptionalInteger("prompt-logprobs");
   params.stop = resolver.FromFlag("stop", settings.Texts("stop"));

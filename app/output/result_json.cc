@@ -69,8 +69,9 @@ Json CompletionJson(const CompletionOutput& output, bool with_logprobs, const to
     json["cumulative_logprob"] = Finite(output.cumulative_logprob);
   } else {
     json["logprobs"] = nullptr;
-    json["cumulative_logprob"] = nullptr;
+    json["cumulative_logprob"] = output.score ? Json(Finite(output.cumulative_logprob)) : Json();
   }
+  if (output.score) json["score"] = Finite(*output.score);
   return json;
 }
 

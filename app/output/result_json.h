@@ -14,8 +14,8 @@
 
 namespace vllm::app {
 
-// Returns {"index","text","token_ids","finish_reason","stop_reason","logprobs","cumulative_logprob"}. logprobs is null
-// or a list with one object per token:
+// Returns {"index","text","token_ids","finish_reason","stop_reason","logprobs","cumulative_logprob"}, and "score" if
+// the outputs are ranked by one. logprobs is null or a list with one object per token:
 // {"token_id","token","logprob","rank","top":[{"token_id","token","logprob"},...]}.
 // If `parts` is not null, text and token_ids are those of the answer, and after them follow "reasoning", which is null
 // without a thought, and "reasoning_token_ids". logprobs has the tokens of both.

@@ -200,6 +200,13 @@ bool SetSamplingField(const std::string& name, const Json& value, SamplingParams
     return true;
   };
   if (name == "n") return integer(params.n);
+  if (name == "best_of") return optional_integer(params.best_of);
+  if (name == "use_beam_search") return boolean(params.use_beam_search);
+  if (name == "beam_width") return optional_integer(params.beam_width);
+  if (name == "length_penalty") {
+    if (!value.is_null()) params.length_penalty = NumberField(name, value);
+    return true;
+  }
   if (name == "presence_penalty") return number(params.presence_penalty);
   if (name == "frequency_penalty") return number(params.frequency_penalty);
   if (name == "repetition_penalty") return number(params.repetition_penalty);
