@@ -8,10 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <random>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -21,8 +19,7 @@
 namespace vllm {
 namespace {
 
-namespace fs = std::filesystem;
-
+constexpr char kContents[] = "packed weights";
 constexpr std::string_view kSuffix = ".packed";
 // Marks a file that is being written. The writer keeps the file locked, so an unlocked file was usually left by a
 // killed writer.
@@ -96,7 +93,7 @@ std::string NameOf(const std::string& key) { return key + std::string(kSuffix); 
 std::string PackedCache::PathOf(const std::string& key) const { return directory_ + "/" + NameOf(key); }
 
 std::optional<tokenizer::RegularFile> PackedCache::OpenFile(const std::string& key) const {
-  const std::optional<PrivateDirectory> directory = PrivateDirectory::Open(directory_);
+  const std::optional<PrivateDirectory> directory = PrivateDirectory::Open(directory_, kContents, OtherUsers::kMayRead);
   if (!directory) return std::nullopt;
   std::optional<tokenizer::RegularFile> file = directory->OpenFile(NameOf(key));
   if (file) futimens(file->fd.get(), nullptr);
@@ -105,17 +102,10 @@ std::optional<tokenizer::RegularFile> PackedCache::OpenFile(const std::string& k
 
 void PackedCache::Put(const std::string& key, int64_t bytes,
                       const std::function<void(int fd, const std::string& path)>& write) const {
-  std::error_code error;
-  fs::create_directories(fs::path(directory_).parent_path(), error);
-  // Private to the user: the cache reveals the contents of a model.
-  const bool is_made = mkdir(directory_.c_str(), 0700) == 0 || errno == EEXIST;
-  const int error_number = errno;
-  const std::optional<PrivateDirectory> directory = is_made ? PrivateDirectory::Open(directory_) : std::nullopt;
-  if (!directory) {
-    throw ResourceError("packed weights " + Escape(directory_) + ": cannot be created: " + std::strerror(error_number));
-  }
-  EvictFor(*directory, bytes, NameOf(key));
-  UnfinishedFile file(*directory, key + std::string(kUnfinished));
+  // A new directory is private to the user: the cache reveals the contents of a model.
+  const PrivateDirectory directory = PrivateDirectory::OpenOrCreate(directory_, kContents, OtherUsers::kMayRead);
+  EvictFor(directory, bytes, NameOf(key));
+  UnfinishedFile file(directory, key + std::string(kUnfinished));
   write(file.fd(), file.path());
   file.KeepAs(NameOf(key));
 }

@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/model_loader/packed_cache/private_directory.h"
+#include "engine/files/private_directory.h"
 #include "tokenizer/formats/regular_file.h"
 
 namespace vllm {
