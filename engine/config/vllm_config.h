@@ -97,6 +97,18 @@ struct LoadConfig {
   std::shared_ptr<SharedWeights> shared_weights;
 };
 
+// The cache of KV blocks on disk, see DiskKVConnector.
+struct KVDiskCacheConfig {
+  std::string directory;
+  int64_t max_bytes = 0;       // --kv-disk-cache, of the whole directory; 0: no cache
+  std::string model_identity;  // changes with the weights and with the program
+  std::string label;           // the model's name, for `vllmcli cache list`
+  // If false, blocks are loaded even if computing them was measured to be faster. For tests.
+  bool loads_only_if_faster = true;
+
+  bool enabled() const { return max_bytes > 0 && !directory.empty(); }
+};
+
 enum class LinearBackend : uint8_t { kNative, kOpenBlas };
 
 // Returns the default type of the KV cache: model.dtype, except bfloat16 for float16 models with quantized weights.
@@ -115,6 +127,7 @@ struct VllmConfig {
   SchedulerConfig scheduler;
   ParallelConfig parallel;
   LoadConfig load;
+  KVDiskCacheConfig kv_disk_cache;
   StructuredOutputsConfig structured_outputs;
   SpeculativeConfig speculative;
   // The engine of the draft model, if speculative.method is kDraftModel.

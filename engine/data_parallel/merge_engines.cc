@@ -73,6 +73,8 @@ SchedulerStats SumStats(std::span<const SchedulerStats> stats, std::span<const i
     sum.num_generation_tokens += engine.num_generation_tokens;
     sum.num_interactive_tokens += engine.num_interactive_tokens;
     sum.spec_decoding.Add(engine.spec_decoding);
+    sum.kv_transfer.num_loaded_tokens += engine.kv_transfer.num_loaded_tokens;
+    sum.kv_transfer.num_saved_tokens += engine.kv_transfer.num_saved_tokens;
     sum.admission_paused &= engine.admission_paused;
     num_used += engine.kv_cache_usage * static_cast<double>(num_blocks[i]);
     num_total += num_blocks[i];

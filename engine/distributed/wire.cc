@@ -65,6 +65,8 @@ void StatsFields(Archive& archive, Value& stats) {
     for (auto& count : method.drafted) archive.Field(count);
     for (auto& count : method.accepted) archive.Field(count);
   }
+  archive.Field(stats.kv_transfer.num_loaded_tokens);
+  archive.Field(stats.kv_transfer.num_saved_tokens);
 }
 
 template <typename Archive, typename Value>

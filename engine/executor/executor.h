@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -50,6 +51,13 @@ class Executor {
   // Returns the time that each rank has spent in completed steps since start, including the time it waited for other
   // ranks; empty if unknown. [num_ranks]
   virtual std::span<const std::chrono::duration<double>> RankTimes() const { return {}; }
+
+  // Copies all K and V of a block of group 0, of all ranks and layers in a fixed order, to or from `payload`,
+  // [PageSizeBytes()]. Call these between steps. REQUIRES: CanCopyBlocks(); the KV cache is allocated; the model has
+  // one KV-cache group.
+  virtual void CopyBlockOut(int32_t /*block_id*/, std::span<std::byte> /*payload*/) {}
+  virtual void CopyBlockIn(int32_t /*block_id*/, std::span<const std::byte> /*payload*/) {}
+  virtual bool CanCopyBlocks() const { return false; }
 
   // Runs one step. The result is valid until the next call. Throws StepCancelled if the flag cut the step short. The
   // workers have then received the step's requests, tokens and blocks, but the KV of its tokens is undefined, and

@@ -131,6 +131,24 @@ void TensorParallelExecutor::SetCancellation(const kernels::CancellationFlag* fl
   for (const std::unique_ptr<Worker>& worker : workers_) worker->SetCancellation(flag);
 }
 
+void TensorParallelExecutor::CopyBlockOut(int32_t block_id, std::span<std::byte> payload) {
+  size_t begin = 0;
+  for (const std::unique_ptr<Worker>& worker : workers_) {
+    const auto bytes = static_cast<size_t>(worker->PageSizeBytes());
+    worker->CopyBlockOut(block_id, payload.subspan(begin, bytes));
+    begin += bytes;
+  }
+}
+
+void TensorParallelExecutor::CopyBlockIn(int32_t block_id, std::span<const std::byte> payload) {
+  size_t begin = 0;
+  for (const std::unique_ptr<Worker>& worker : workers_) {
+    const auto bytes = static_cast<size_t>(worker->PageSizeBytes());
+    worker->CopyBlockIn(block_id, payload.subspan(begin, bytes));
+    begin += bytes;
+  }
+}
+
 const ModelRunnerOutput& TensorParallelExecutor::ExecuteModel(const SchedulerOutput& scheduler_output) {
   ranks_->Run([&](int rank) {
     const auto index = static_cast<size_t>(rank);

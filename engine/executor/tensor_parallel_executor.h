@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -31,6 +32,9 @@ class TensorParallelExecutor final : public Executor {
   void InitializeKVCache(int64_t num_blocks) override;
   void SetCancellation(const kernels::CancellationFlag* flag) override;
   std::span<const std::chrono::duration<double>> RankTimes() const override { return rank_times_; }
+  void CopyBlockOut(int32_t block_id, std::span<std::byte> payload) override;
+  void CopyBlockIn(int32_t block_id, std::span<const std::byte> payload) override;
+  bool CanCopyBlocks() const override { return true; }
   const ModelRunnerOutput& ExecuteModel(const SchedulerOutput& scheduler_output) override;
 
   // Returns the combined load report of all ranks.

@@ -231,6 +231,51 @@ void KVCacheManager::PublishComputed(Request& request) {
   CacheBlocks(request, it->second, std::min(request.num_computed_tokens, request.num_tokens() - 1));
 }
 
+std::span<KVCacheBlock* const> KVCacheManager::PublishedBlocks(Request& request, int64_t num_tokens) {
+  const auto it = tables_.find(request.id());
+  if (it == tables_.end() || !pool_.enable_caching() || groups_.size() != 1) return {};
+  const std::span<KVCacheBlock* const> blocks = it->second.groups[0];
+  const size_t max_blocks = std::min(blocks.size(), static_cast<size_t>(num_tokens / block_size()));
+  PrefixNodeId prefix_id = kEmptyPrefix;
+  size_t count = 0;
+  for (; count < max_blocks; ++count) {
+    // A lookup does not find the nodes of failed requests, nor what was computed on top of them.
+    prefix_id = pool_.prefix_trie().Lookup(MakeKey(request, static_cast<int64_t>(count), prefix_id));
+    if (prefix_id == kNoPrefix || !blocks[count]->is_cached || blocks[count]->prefix_id != prefix_id) break;
+  }
+  return blocks.first(count);
+}
+
+int64_t KVCacheManager::InsertLoadedBlocks(Request& request, int64_t first_block, int64_t num_blocks,
+                                           const std::function<void(int64_t index, int32_t block_id)>& copy) {
+  VLLM_CHECK(groups_.size() == 1);
+  if (!pool_.enable_caching()) return 0;
+  int64_t num_inserted = 0;
+  PrefixNodeId prefix_id = kEmptyPrefix;
+  // Hold all blocks of the prefix, so that none is evicted for a later one.
+  std::vector<KVCacheBlock*> held;
+  for (int64_t i = 0; i < first_block + num_blocks; ++i) {
+    const PrefixKey key = MakeKey(request, i, prefix_id);
+    prefix_id = pool_.prefix_trie().Lookup(key);
+    KVCacheBlock* block = prefix_id == kNoPrefix ? nullptr : pool_.GetCachedBlock(prefix_id, 0);
+    if (block != nullptr) {
+      pool_.Touch(block);
+    } else {
+      if (i < first_block || pool_.num_free_blocks() == 0) break;
+      prefix_id = pool_.prefix_trie().Insert(key, request.id());
+      if (prefix_id == kNoPrefix) break;
+      block = pool_.GetNewBlock();
+      copy(i - first_block, block->block_id);
+      pool_.CacheFullBlock(block, prefix_id, 0, request.id());
+      pool_.prefix_trie().Release(prefix_id);
+      ++num_inserted;
+    }
+    held.push_back(block);
+  }
+  pool_.FreeBlocks(held);
+  return num_inserted;
+}
+
 void KVCacheManager::Free(const Request& request) {
   const auto it = tables_.find(request.id());
   if (it == tables_.end()) return;

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -71,6 +72,17 @@ class KVCacheManager {
   // AllocateSlots did not know their tokens. Ignores the last token, which is not computed without drafts either. The
   // request may have finished.
   void PublishComputed(Request& request);
+
+  // Returns the request's leading full blocks within its first num_tokens tokens that a lookup for the request would
+  // find in the prefix cache, or equal blocks. Empty with more than one group.
+  std::span<KVCacheBlock* const> PublishedBlocks(Request& request, int64_t num_tokens);
+
+  // Publishes blocks for the request's tokens from block first_block on, which another source has. For each block that
+  // the prefix cache lacks, takes a free block and calls copy(index, block_id) to fill it. Stops early if no block is
+  // free, or if a block before first_block is not cached. All of them are free afterwards, and reused last. Returns the
+  // number of blocks that were filled. REQUIRES: there is one group; the request has the tokens of the blocks.
+  int64_t InsertLoadedBlocks(Request& request, int64_t first_block, int64_t num_blocks,
+                             const std::function<void(int64_t index, int32_t block_id)>& copy);
 
   // Frees all blocks of the request. Its cached blocks stay in the prefix cache.
   void Free(const Request& request);

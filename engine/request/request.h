@@ -74,6 +74,12 @@ class Request {
   // The group of which this request is a beam; null: not a beam.
   BeamGroup* beam_group = nullptr;
 
+  // The load of KV blocks that the request waits for, 0: none, and whether it started that load.
+  int64_t kv_load_id = 0;
+  bool leads_kv_load = false;
+  RequestStatus status_before_load = RequestStatus::kWaiting;
+  int64_t num_blocks_at_load = -1;  // the prefix-cache hit when the last load started; -1: there was no load
+
   // How much of this request the workers have received.
   bool sent_to_workers = false;
   int64_t num_output_tokens_sent = 0;

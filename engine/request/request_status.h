@@ -12,6 +12,7 @@ namespace vllm {
 enum class RequestStatus : uint8_t {
   kWaiting,
   kRunning,
+  kWaitingForRemoteKVs,  // waits without blocks until its KV is loaded from a store
   kPreempted,
   kFinishedStopped,
   kFinishedLengthCapped,

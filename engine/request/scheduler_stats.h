@@ -17,6 +17,12 @@ struct PrefixCacheStats {
   double HitRate() const { return queries > 0 ? static_cast<double>(hits) / static_cast<double>(queries) : 0.0; }
 };
 
+// KV blocks that were copied between the KV cache and another store, such as the KV cache on disk.
+struct KVTransferStats {
+  int64_t num_loaded_tokens = 0;
+  int64_t num_saved_tokens = 0;  // includes those that are still being written
+};
+
 struct SchedulerStats {
   int64_t step = 0;
   int64_t num_running_reqs = 0;
@@ -32,6 +38,7 @@ struct SchedulerStats {
   int64_t num_interactive_tokens = 0;
   bool admission_paused = false;
   SpecDecodingStats spec_decoding = {};  // since start
+  KVTransferStats kv_transfer = {};      // since start
 };
 
 }  // namespace vllm

@@ -82,6 +82,8 @@ void Scheduler::FinishRequests(std::span<const RequestId> ids, FinishReason reas
     if (request == nullptr) continue;
     if (request->status == RequestStatus::kRunning) {
       std::erase(running_, request);
+    } else if (request->status == RequestStatus::kWaitingForRemoteKVs) {
+      std::erase(loading_, request);
     } else {
       waiting_->Remove(request);
     }
@@ -104,7 +106,7 @@ void Scheduler::AbortWithOutput(RequestId id, EngineCoreOutputs& outputs) {
 }
 
 bool Scheduler::IsHeld() const {
-  return admission_paused_ && running_.empty() && !waiting_->empty() &&
+  return admission_paused_ && running_.empty() && loading_.empty() && !waiting_->empty() &&
          waiting_->Peek()->status == RequestStatus::kWaiting && !waiting_->Peek()->is_interactive();
 }
 
@@ -133,6 +135,7 @@ const SchedulerOutput& Scheduler::Schedule() {
     num_steps_alone_ = std::min(kMaxStepsAlone, (budget_of_others - token_budget) / kTokensPerStepAlone);
   }
   BuildOutput();
+  step_in_progress_ = !scheduled_.empty();
   return output_;
 }
 
@@ -255,12 +258,17 @@ void Scheduler::Evict(Request& victim, size_t& request_index, int64_t& token_bud
   running_.erase(position);
   // If the victim was already scheduled in this step, return its tokens to the budget.
   const auto it = std::find_if(scheduled_.begin(), scheduled_.end(), [&](auto& s) { return s.request == &victim; });
+  bool is_computed = true;
   if (it != scheduled_.end()) {
+    // The hit of a request that was admitted in this step may be of blocks that this step computes.
+    is_computed = it->status_before == RequestStatus::kRunning;
     token_budget += it->num_tokens;
     scheduled_.erase(it);
     // This step published blocks for tokens that will not be computed.
     kv_cache_.Unpublish(victim, victim.num_computed_tokens);
   }
+  if (is_computed) SaveBlocks(victim);
+  victim.num_blocks_at_load = -1;
   kv_cache_.Free(victim);
 }
 
@@ -276,6 +284,7 @@ void Scheduler::ScheduleWaiting(int64_t& token_budget, bool interactive_only) {
     if (admission_paused_ && request->status == RequestStatus::kWaiting && !request->is_interactive()) return;
     if (num_running() + NumReservedSeqs() + NumSequences(*request->core()) <= config_.max_num_seqs) {
       const ComputedBlocks computed = kv_cache_.GetComputedBlocks(*request);
+      if (StartLoad(*request, computed)) continue;
       int64_t num_new_tokens = request->num_tokens() - computed.num_tokens;
       if (config_.long_prefill_token_threshold > 0) {
         num_new_tokens = std::min(num_new_tokens, config_.long_prefill_token_threshold);
@@ -375,6 +384,7 @@ void Scheduler::MakeCachedRequestData(const Request& request, bool resumed) {
 }
 
 void Scheduler::RollBackStep() {
+  step_in_progress_ = false;
   const auto for_each_scheduled = [this](auto&& f) {
     // Iterate backwards, so that requests that return to the front of the waiting queue keep their order.
     for (size_t i = scheduled_.size(); i-- > 0;) {
@@ -405,6 +415,7 @@ void Scheduler::RollBackStep() {
 }
 
 void Scheduler::UpdateFromOutput(const ModelRunnerOutput& output, EngineCoreOutputs& outputs) {
+  step_in_progress_ = false;
   now_ = std::chrono::steady_clock::now();
   for (const auto& [id, error] : output.failed) {
     Request* request = Find(id);
@@ -503,6 +514,7 @@ EngineCoreOutput& Scheduler::AddOutput(Request& request, size_t num_new_tokens, 
 
 void Scheduler::Release(Request& request) {
   num_interactive_ -= request.is_interactive() ? 1 : 0;
+  if (!step_in_progress_) SaveBlocks(request);
   kv_cache_.Free(request);
   if (request.sent_to_workers) finished_req_ids_.push_back(request.id());
 }
@@ -525,6 +537,12 @@ Request* Scheduler::Find(RequestId id) const {
   return it == requests_.end() ? nullptr : it->second.get();
 }
 
+void Scheduler::AppendWaiting(size_t max, std::vector<const Request*>& requests) const {
+  const size_t num_loading = std::min(max, loading_.size());
+  requests.insert(requests.end(), loading_.begin(), loading_.begin() + static_cast<std::ptrdiff_t>(num_loading));
+  waiting_->AppendFirst(max - num_loading, requests);
+}
+
 const Request* Scheduler::FindRequest(RequestId id) const { return Find(id); }
 
 SchedulerStats Scheduler::MakeStats() const {
@@ -540,14 +558,17 @@ SchedulerStats Scheduler::MakeStats() const {
           .num_generation_tokens = num_generation_tokens_,
           .num_interactive_tokens = num_interactive_tokens_,
           .admission_paused = admission_paused_,
-          .spec_decoding = spec_decoding_};
+          .spec_decoding = spec_decoding_,
+          .kv_transfer = kv_transfer_};
 }
 
 std::string Scheduler::CheckIntegrity() const {
   std::string error = kv_cache_.CheckIntegrity();
   if (!error.empty()) return error;
   if (num_running() + NumReservedSeqs() > config_.max_num_seqs) return "running: more than max_num_seqs";
-  if (running_.size() + waiting_->size() != requests_.size()) return "requests: not all are running or waiting";
+  if (running_.size() + waiting_->size() + loading_.size() != requests_.size()) {
+    return "requests: not all are running, waiting or loading";
+  }
   if (kv_cache_.num_tables() != num_running()) return "block tables: not one per running request";
   for (const Request* request : running_) {
     const std::string name = "request " + std::to_string(request->id()) + ": ";

@@ -3,8 +3,9 @@
 // then execution by the workers, then UpdateFromOutput, or RollBackStep if the workers did not finish. Other members
 // may be called between any two of these calls. Owned by EngineCore; engine thread only.
 //
-// Invariant 1: every unfinished request is either in waiting_ (without blocks) or in running_ (with blocks).
-// Invariant 2: if any request is unfinished and not IsHeld(), Schedule schedules at least one token.
+// Invariant 1: every unfinished request is in waiting_ or loading_ (without blocks), or in running_ (with blocks).
+// Invariant 2: if any request is unfinished, not IsHeld() and num_loading() is 0, Schedule schedules at least one
+// token, unless it starts to load KV.
 // Invariant 3: a decode step without beam search does not allocate once the vectors have grown.
 //
 // A request with beam search is a BeamGroup of Requests, one for each live beam, which is preempted as a whole. The
@@ -31,6 +32,8 @@
 
 namespace vllm {
 
+class KVConnector;
+
 class Scheduler {
  public:
   // Limits the tokens of a step that an interactive request shares with others, so that the user does not wait long for
@@ -45,6 +48,13 @@ class Scheduler {
   Scheduler(const SchedulerConfig& config, const CacheConfig& cache, int64_t max_model_len,
             BlockHashFunction hash_function = &HashBlockTokens);
   ~Scheduler();
+
+  // Loads the KV of prompts from this store, and saves that of finished requests in it. Borrowed. Call this once,
+  // before the first request. REQUIRES: there is one KV-cache group.
+  void SetKVConnector(KVConnector* connector) { connector_ = connector; }
+  // Publishes the KV that has been loaded since the last call, and lets its requests be admitted. Call this before
+  // Schedule, not between Schedule and UpdateFromOutput.
+  void FinishLoads();
 
   // Queues a request. Returns false and sets `rejection_reason` (may be null) if the request could never finish its
   // prompt: max_model_len or all KV blocks together are too small for the prompt and one more token, or, without
@@ -95,11 +105,13 @@ class Scheduler {
   // Returns true if the next step's finished_req_ids will not be empty.
   bool HasFinishedRequests() const { return !finished_req_ids_.empty(); }
   int64_t num_running() const { return static_cast<int64_t>(running_.size()); }
-  int64_t num_waiting() const { return static_cast<int64_t>(waiting_->size()); }
+  int64_t num_waiting() const { return static_cast<int64_t>(waiting_->size()) + num_loading(); }
+  // Returns the number of waiting requests whose KV is being loaded.
+  int64_t num_loading() const { return static_cast<int64_t>(loading_.size()); }
   SchedulerStats MakeStats() const;
   const SchedulerConfig& config() const { return config_; }
-  // Appends the first waiting requests in order, at most `max`.
-  void AppendWaiting(size_t max, std::vector<const Request*>& requests) const { waiting_->AppendFirst(max, requests); }
+  // Appends the first waiting requests in order, at most `max`. Those whose KV is being loaded come first.
+  void AppendWaiting(size_t max, std::vector<const Request*>& requests) const;
 
   // Empties the prefix cache. Returns false and does nothing if any request has blocks.
   bool ResetPrefixCache() { return kv_cache_.ResetPrefixCache(); }
@@ -123,6 +135,12 @@ class Scheduler {
   // Admits waiting requests in order while they fit; an interactive one preempts others to fit. With
   // `interactive_only`, admits no others.
   void ScheduleWaiting(int64_t& token_budget, bool interactive_only);
+  // Starts to load the KV that follows the hit, and moves the request from waiting_ to loading_. Returns false if there
+  // is nothing to load.
+  bool StartLoad(Request& request, const ComputedBlocks& computed);
+  // Saves the KV of a request that ends or is preempted. Call this before its blocks are freed. REQUIRES: the KV of its
+  // num_computed_tokens is computed.
+  void SaveBlocks(Request& request);
   // Admits the first waiting request. Returns false if no blocks are available for it.
   bool AdmitFirst(int64_t num_new_tokens, const ComputedBlocks& computed);
   // Returns true if an interactive request has not computed its prompt, or has to compute it again.
@@ -195,6 +213,9 @@ class Scheduler {
   std::map<RequestId, std::unique_ptr<BeamGroup>> beam_groups_;  // by first_id
   std::unique_ptr<RequestQueue> waiting_;
   std::vector<Request*> running_;
+  KVConnector* connector_ = nullptr;
+  std::vector<Request*> loading_;  // kWaitingForRemoteKVs, in the order in which they started to wait
+  bool step_in_progress_ = false;  // the KV of scheduled tokens is not computed yet
   std::vector<RequestId> finished_req_ids_;
   std::vector<RequestId> rolled_back_req_ids_;  // lost their blocks in RollBackStep; not yet sent to the workers
 
@@ -213,6 +234,7 @@ class Scheduler {
   int64_t num_interactive_tokens_ = 0;
   bool admission_paused_ = false;
   SpecDecodingStats spec_decoding_;
+  KVTransferStats kv_transfer_;
 };
 
 }  // namespace vllm

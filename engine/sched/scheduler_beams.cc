@@ -189,6 +189,8 @@ Request* Scheduler::ForkBeam(BeamGroup& group, const Request& parent, std::vecto
 void Scheduler::RemoveBeam(Request& beam) {
   if (beam.status == RequestStatus::kRunning) {
     std::erase(running_, &beam);
+  } else if (beam.status == RequestStatus::kWaitingForRemoteKVs) {
+    std::erase(loading_, &beam);
   } else {
     waiting_->Remove(&beam);
   }

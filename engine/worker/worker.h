@@ -3,8 +3,10 @@
 // touched on the NUMA node that uses it. The executor calls the accessors and SetCancellation while no step runs.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -43,6 +45,10 @@ class Worker {
   // Makes Execute throw StepCancelled soon after `flag` is set. The flag is borrowed. If it is null, Execute is never
   // cancelled.
   void SetCancellation(const kernels::CancellationFlag* flag) { threads_.SetCancellation(flag); }
+  // Copy all K and V of this rank's block to or from `payload`, [PageSizeBytes()], in the order of KVCache. Any thread
+  // may call these while no step runs.
+  void CopyBlockOut(int32_t block_id, std::span<std::byte> payload) const { cache_.CopyBlockOut(block_id, payload); }
+  void CopyBlockIn(int32_t block_id, std::span<const std::byte> payload) { cache_.CopyBlockIn(block_id, payload); }
   // See ModelRunner::Execute. All ranks call it together.
   void Execute(const SchedulerOutput& scheduler_output, ModelRunnerOutput* output);
 

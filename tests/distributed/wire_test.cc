@@ -168,7 +168,7 @@ TEST(WireTest, AnotherVersionIsNamed) {
     DecodeHost(message);
     ADD_FAILURE() << "no exception";
   } catch (const WireError& error) {
-    EXPECT_STREQ(error.what(), "it sent a damaged message: it is from another version of vllmcli (format 99, not 4)");
+    EXPECT_STREQ(error.what(), "it sent a damaged message: it is from another version of vllmcli (format 99, not 5)");
   }
 }
 

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <span>
@@ -126,6 +128,18 @@ class FakeExecutor final : public Executor {
 
   void SetCancellation(const kernels::CancellationFlag* flag) override { cancellation_ = flag; }
 
+  bool CanCopyBlocks() const override { return true; }
+  void CopyBlockOut(int32_t block_id, std::span<std::byte> payload) override {
+    Require(static_cast<int64_t>(payload.size()) == model_.block_bytes, "a payload has the wrong size");
+    std::fill(payload.begin(), payload.end(), std::byte{0});
+    std::memcpy(payload.data(), &kv_[static_cast<size_t>(block_id * block_size_)], KVBytes());
+  }
+  void CopyBlockIn(int32_t block_id, std::span<const std::byte> payload) override {
+    Require(static_cast<int64_t>(payload.size()) == model_.block_bytes, "a payload has the wrong size");
+    Require(block_id >= 1 && block_id <= num_blocks_, "a block id is out of range");
+    std::memcpy(&kv_[static_cast<size_t>(block_id * block_size_)], payload.data(), KVBytes());
+  }
+
   size_t num_known_requests() const { return states_.size(); }
 
  private:
@@ -140,6 +154,8 @@ class FakeExecutor final : public Executor {
     int64_t ran_in_step = 0;
     int64_t first_in_step = 0;  // num_computed before that step
   };
+
+  size_t KVBytes() const { return static_cast<size_t>(block_size_) * sizeof(uint64_t); }
 
   static void Require(bool condition, const char* what) {
     if (!condition) throw std::logic_error(std::string("protocol violation: ") + what);

@@ -280,5 +280,53 @@ TEST(KVCacheManagerTest, HashCollisionsDoNotChangeHits) {
   EXPECT_EQ(colliding.manager.CheckIntegrity(), "");
 }
 
+TEST(KVCacheManagerTest, LoadedBlocksAreHitsAndFree) {
+  ManagerFixture f(10);
+  Request request(MakeCore(1, Iota(0, 13)));
+  std::vector<int64_t> copied;
+  const auto copy = [&](int64_t index, int32_t /*block_id*/) { copied.push_back(index); };
+  EXPECT_EQ(f.manager.InsertLoadedBlocks(request, 0, 3, copy), 3);
+  EXPECT_EQ(copied, (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(f.manager.pool().num_free_blocks(), 10);
+  EXPECT_EQ(f.manager.CheckIntegrity(), "");
+  EXPECT_EQ(f.Admit(request), 12);
+  EXPECT_EQ(f.manager.PublishedBlocks(request, 12).size(), 3u);
+}
+
+TEST(KVCacheManagerTest, LoadedBlocksThatAreCachedAreNotFilledAgain) {
+  ManagerFixture f(10);
+  Request a(MakeCore(1, Iota(0, 9)));
+  f.Admit(a);
+  Request b(MakeCore(2, Iota(0, 13)));
+  std::vector<int64_t> copied;
+  EXPECT_EQ(f.manager.InsertLoadedBlocks(b, 1, 2, [&](int64_t index, int32_t) { copied.push_back(index); }), 1);
+  EXPECT_EQ(copied, (std::vector<int64_t>{1}));
+  EXPECT_EQ(f.manager.CheckIntegrity(), "");
+}
+
+TEST(KVCacheManagerTest, LoadedBlocksWhosePrefixWasEvictedAreDropped) {
+  ManagerFixture f(10);
+  Request request(MakeCore(1, Iota(0, 13)));
+  EXPECT_EQ(f.manager.InsertLoadedBlocks(request, 1, 2, [](int64_t, int32_t) { FAIL(); }), 0);
+  EXPECT_EQ(f.manager.CheckIntegrity(), "");
+}
+
+TEST(KVCacheManagerTest, LoadedBlocksDoNotEvictTheirPrefix) {
+  ManagerFixture f(2);
+  Request request(MakeCore(1, Iota(0, 13)));
+  EXPECT_EQ(f.manager.InsertLoadedBlocks(request, 0, 3, [](int64_t, int32_t) {}), 2);
+  EXPECT_EQ(f.manager.GetComputedBlocks(request).num_tokens, 8);
+  EXPECT_EQ(f.manager.CheckIntegrity(), "");
+}
+
+TEST(KVCacheManagerTest, BlocksOfAFailedRequestAreNotPublished) {
+  ManagerFixture f(10);
+  Request request(MakeCore(1, Iota(0, 9)));
+  f.Admit(request);
+  EXPECT_EQ(f.manager.PublishedBlocks(request, 9).size(), 2u);
+  f.manager.EvictPublishedBy(1);
+  EXPECT_TRUE(f.manager.PublishedBlocks(request, 9).empty());
+}
+
 }  // namespace
 }  // namespace vllm

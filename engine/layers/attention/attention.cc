@@ -27,6 +27,32 @@ void KVCache::CopyBlock(int32_t from, int32_t to) {
   for (kernels::AlignedBuffer& values : values_) copy(values);
 }
 
+void KVCache::CopyBlockOut(int64_t block, std::span<std::byte> payload) const {
+  std::byte* to = payload.data();
+  for (size_t i = 0; i < groups_.tensors.size(); ++i) {
+    const kernels::KVCacheLayout layout = groups_.tensors[i].Layout(block_size_, dtype_);
+    const int64_t key_bytes = layout.num_kv_heads * layout.KeyBytes();
+    const int64_t value_bytes = layout.num_kv_heads * layout.ValueBytes();
+    std::memcpy(to, keys_[i].as<std::byte>() + block * key_bytes, static_cast<size_t>(key_bytes));
+    to += key_bytes;
+    std::memcpy(to, values_[i].as<std::byte>() + block * value_bytes, static_cast<size_t>(value_bytes));
+    to += value_bytes;
+  }
+}
+
+void KVCache::CopyBlockIn(int64_t block, std::span<const std::byte> payload) {
+  const std::byte* from = payload.data();
+  for (size_t i = 0; i < groups_.tensors.size(); ++i) {
+    const kernels::KVCacheLayout layout = groups_.tensors[i].Layout(block_size_, dtype_);
+    const int64_t key_bytes = layout.num_kv_heads * layout.KeyBytes();
+    const int64_t value_bytes = layout.num_kv_heads * layout.ValueBytes();
+    std::memcpy(keys_[i].as<std::byte>() + block * key_bytes, from, static_cast<size_t>(key_bytes));
+    from += key_bytes;
+    std::memcpy(values_[i].as<std::byte>() + block * value_bytes, from, static_cast<size_t>(value_bytes));
+    from += value_bytes;
+  }
+}
+
 kernels::KVCacheLayout KVCache::Layout(size_t layer) const {
   return groups_.tensors[groups_.layers[layer].tensor].Layout(block_size_, dtype_);
 }

@@ -3,7 +3,9 @@
 // layers. An Attention belongs to its DecoderAttention. All are used on the rank's thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/layers/attention/attention_plan.h"
@@ -29,6 +31,10 @@ class KVCache {
   kernels::KVDType dtype() const { return dtype_; }
   kernels::KVCacheLayout Layout(size_t layer) const;
   int64_t num_blocks() const { return num_blocks_; }
+  // Copy K and V of a block in all tensors to or from `payload`, [groups().BlockBytes(block_size(), dtype())]: K and V
+  // of tensor 0, then of tensor 1, and so on.
+  void CopyBlockOut(int64_t block, std::span<std::byte> payload) const;
+  void CopyBlockIn(int64_t block, std::span<const std::byte> payload);
 
   // Copies K and V of one block to another, in all layers.
   void CopyBlock(int32_t from, int32_t to);
