@@ -7,6 +7,7 @@
 #include "engine/config/errors.h"
 #include "engine/core/draft_model_proposer.h"
 #include "engine/kv_cache/kv_cache_demand.h"
+#include "engine/kv_offload/disk_kv_connector.h"
 #include "engine/sched/scheduler.h"
 #include "engine/sched/scheduler_snapshot.h"
 #include "engine/spec_decode/make_proposer.h"
@@ -14,6 +15,13 @@
 #include "engine/trace/trace_recorder.h"
 
 namespace vllm {
+
+namespace {
+
+// If all requests wait for their KV to be loaded, a step waits this long for it. Messages to the engine wait as long.
+constexpr std::chrono::milliseconds kMaxLoadWait{5};
+
+}  // namespace
 
 int64_t GetNumBlocks(const VllmConfig& config, int64_t memory_bytes, int64_t block_bytes,
                      const std::string& memory_bound) {
@@ -79,6 +87,7 @@ EngineCore::EngineCore(const VllmConfig& config, const ExecutorFactory& factory,
   if (interrupt_ != nullptr) executor_->SetCancellation(&interrupt_->flag());
   ready_.num_blocks = cache.num_blocks;
   scheduler_ = std::make_unique<Scheduler>(config.scheduler, cache, ready_.max_model_len);
+  if (config.kv_disk_cache.enabled()) OpenKVDiskCache(config);
   if (trace_ != nullptr) trace_->Begin(config.scheduler, cache, ready_.max_model_len);
   ready_.load_time = std::chrono::steady_clock::now() - start;
 }
@@ -89,6 +98,20 @@ EngineCore::~EngineCore() {
     trace_->Flush();
   } else {
     trace_->End();
+  }
+}
+
+void EngineCore::OpenKVDiskCache(const VllmConfig& config) {
+  std::string& failure = ready_.kv_disk_cache_failure;
+  failure = trace_ != nullptr ? "a trace could not be replayed without its contents"
+                              : DiskKVConnector::WhyNot(config, *executor_);
+  if (!failure.empty()) return;
+  try {
+    kv_connector_ = std::make_unique<DiskKVConnector>(config, *executor_);
+    scheduler_->SetKVConnector(kv_connector_.get());
+  } catch (const std::exception& error) {
+    failure = error.what();
+    ready_.kv_disk_cache_has_fault = true;
   }
 }
 
@@ -122,6 +145,7 @@ bool EngineCore::Step(EngineCoreOutputs& outputs) {
   step_failed_ = true;
   bool executed = false;
   if (scheduler_->HasUnfinishedRequests() || scheduler_->HasFinishedRequests()) {
+    scheduler_->FinishLoads();
     const SchedulerOutput& scheduler_output = scheduler_->Schedule();
     if (trace_ != nullptr) {
       const BlockPool& pool = scheduler_->kv_cache().pool();
@@ -132,6 +156,8 @@ bool EngineCore::Step(EngineCoreOutputs& outputs) {
                !scheduler_output.preempted_req_ids.empty();
     if (executed) {
       Execute(scheduler_output, outputs);
+    } else if (scheduler_->num_loading() > 0) {
+      kv_connector_->WaitForLoad(kMaxLoadWait);
     } else if (scheduler_->HasUnfinishedRequests() && !scheduler_->IsHeld() && rejected_.empty()) {
       ThrowStuck();
     }
@@ -172,6 +198,9 @@ void EngineCore::Execute(const SchedulerOutput& scheduler_output, EngineCoreOutp
   if (scheduler_output.total_num_scheduled_tokens == 0) return;
   last_step_time_ = time;
   step_time_ += time;
+  if (kv_connector_ != nullptr && !cancelled) {
+    kv_connector_->RecordStep(scheduler_output.total_num_scheduled_tokens, time);
+  }
   num_executed_steps_ += cancelled ? 0 : 1;
 }
 
@@ -210,6 +239,10 @@ void EngineCore::SetAdmissionPaused(bool paused) {
 void EngineCore::AbortWithOutput(std::span<const RequestId> request_ids, EngineCoreOutputs& outputs) {
   for (const RequestId id : request_ids) scheduler_->AbortWithOutput(id, outputs);
   if (trace_ != nullptr) trace_->Finish(request_ids, FinishReason::kAbort);
+}
+
+std::string EngineCore::TakeWarning() {
+  return kv_connector_ == nullptr ? std::string() : kv_connector_->TakeWarning();
 }
 
 SchedulerStats EngineCore::GetStats() const { return scheduler_->MakeStats(); }

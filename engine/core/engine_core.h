@@ -20,6 +20,7 @@
 
 namespace vllm {
 
+class DiskKVConnector;
 class Scheduler;
 class Speculator;
 class TraceRecorder;
@@ -28,8 +29,9 @@ class EngineCore {
  public:
   // Loads the model, then sizes and allocates the KV cache. Throws the executor's exceptions, ResourceError if the
   // memory is too small for one KV block per group, and ConfigError if --num-kv-blocks is smaller than the number of
-  // groups. `interrupt` may cut steps short, and `trace` records the scheduler's decisions; both are borrowed and may
-  // be null.
+  // groups. If the KV cache on disk cannot be opened, runs without it; see EngineCoreReadyInfo. A run that is traced
+  // has none either, because a trace could not be replayed without its contents. `interrupt` may cut steps short, and
+  // `trace` records the scheduler's decisions; both are borrowed and may be null.
   EngineCore(const VllmConfig& config, const ExecutorFactory& factory, StepInterrupt* interrupt = nullptr,
              TraceRecorder* trace = nullptr);
   ~EngineCore();
@@ -61,18 +63,22 @@ class EngineCore {
 
   bool ResetPrefixCache();
   SchedulerStats GetStats() const;
+  // Returns the next warning for the user, or "".
+  std::string TakeWarning();
   // For tests.
   const Scheduler& scheduler() const { return *scheduler_; }
 
  private:
   // Runs the step on the ranks and updates the scheduler, or rolls the step back if it was interrupted.
   void Execute(const SchedulerOutput& scheduler_output, EngineCoreOutputs& outputs);
+  void OpenKVDiskCache(const VllmConfig& config);
   [[noreturn]] void ThrowStuck() const;
 
   EngineCoreReadyInfo ready_;
   StepInterrupt* interrupt_;
   TraceRecorder* trace_;
   std::unique_ptr<Executor> executor_;
+  std::unique_ptr<DiskKVConnector> kv_connector_;  // null: no KV cache on disk
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<Speculator> speculator_;  // null: no speculation
   std::vector<std::pair<RequestId, std::string>> rejected_;

@@ -31,6 +31,9 @@ struct EngineCoreReadyInfo {
   int64_t spare_memory_bytes = std::numeric_limits<int64_t>::max();
   Seconds load_time{0};  // for loading the weights, profiling and allocating the KV cache
   LoadReport load_report;
+  // Why the KV cache on disk that was asked for is off, or "". A fault: the user should know even if the default asked.
+  std::string kv_disk_cache_failure;
+  bool kv_disk_cache_has_fault = false;
 };
 
 enum class ShutdownMode : uint8_t { kAbort, kDrain };

@@ -91,8 +91,16 @@ void ThreadClient::BusyLoop(EngineCore& engine_core) {
     }
     if (!engine_core.HasRequests()) continue;
     engine_core.Step(outputs);
+    CollectWarning(engine_core);
     output_queue_.Publish(outputs);
   }
+}
+
+void ThreadClient::CollectWarning(EngineCore& engine_core) {
+  std::string warning = engine_core.TakeWarning();
+  if (warning.empty()) return;
+  const MutexLock lock(warnings_mutex_);
+  warnings_.push_back(std::move(warning));
 }
 
 bool ThreadClient::Handle(EngineCoreMessage& message, EngineCore& engine_core, bool& draining) {
@@ -191,6 +199,14 @@ bool ThreadClient::ResetPrefixCache() { return CallUtility(EngineCoreRequestType
 SchedulerStats ThreadClient::GetStats() { return CallUtility(EngineCoreRequestType::kGetStats).stats; }
 
 std::string ThreadClient::TakeWarning() {
+  {
+    const MutexLock lock(warnings_mutex_);
+    if (!warnings_.empty()) {
+      std::string warning = std::move(warnings_.front());
+      warnings_.pop_front();
+      return warning;
+    }
+  }
   std::string reason;
   if (has_warned_ || trace_ == nullptr || !trace_->Failed(&reason)) return {};
   has_warned_ = true;

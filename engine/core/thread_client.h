@@ -4,6 +4,7 @@
 // LLMEngine; call members from the front-end thread only.
 #pragma once
 
+#include <deque>
 #include <exception>
 #include <memory>
 #include <string>
@@ -55,11 +56,15 @@ class ThreadClient final : public EngineCoreClient {
   bool Handle(EngineCoreMessage& message, EngineCore& engine_core, bool& draining);
   // Publishes `outputs` with the current statistics.
   void PublishStats(const EngineCore& engine_core, EngineCoreOutputs& outputs);
+  // Keeps a warning of the engine core for TakeWarning.
+  void CollectWarning(EngineCore& engine_core);
   UtilityResult::Result CallUtility(EngineCoreRequestType type);
   [[noreturn]] void ThrowDead();
 
   const std::shared_ptr<TraceRecorder> trace_;
   bool has_warned_ = false;
+  Mutex warnings_mutex_;
+  std::deque<std::string> warnings_ GUARDED_BY(warnings_mutex_);
   EngineCoreReadyInfo ready_;
   Handshake handshake_;
   InputQueue input_queue_{kInputQueueCapacity};

@@ -267,6 +267,16 @@ bool DataParallelClient::ResetPrefixCache() {
   return ok;
 }
 
+std::string DataParallelClient::TakeWarning() {
+  if (!warning_.empty()) return std::exchange(warning_, std::string());
+  for (const DataParallelEngine& engine : engines_) {
+    // Engines that share a directory have the same warnings.
+    std::string warning = engine.client->TakeWarning();
+    if (!warning.empty() && given_warnings_.insert(warning).second) return warning;
+  }
+  return {};
+}
+
 SchedulerStats DataParallelClient::GetStats() {
   ThrowIfDead();
   for (int rank = 0; rank < static_cast<int>(engines_.size()); ++rank) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -57,8 +58,8 @@ class DataParallelClient final : public EngineCoreClient {
   int OutputFd() const override { return output_fd_.get(); }
   bool ResetPrefixCache() override;
   SchedulerStats GetStats() override;
-  // Names the expendable engines that have died.
-  std::string TakeWarning() override { return std::exchange(warning_, std::string()); }
+  // Names the expendable engines that have died, or returns the next warning of an engine.
+  std::string TakeWarning() override;
   EngineMonitor* monitor() override { return monitor_.get(); }
   void Shutdown(ShutdownMode mode) override;
 
@@ -109,6 +110,7 @@ class DataParallelClient final : public EngineCoreClient {
   tokenizer::UniqueFd output_fd_;  // an epoll descriptor with those of the engines and of interrupt_
   bool is_shut_down_ = false;
   std::string warning_;
+  std::set<std::string> given_warnings_;  // of the engines
   std::optional<std::string> death_cause_;
 };
 

@@ -51,7 +51,10 @@ bool KVBlockStore::Read(const KVBlockKey& key, std::span<std::byte> payload) {
     return true;
   }
   ++stats_.num_blocks_rejected;
-  index_.erase(found);
+  {
+    const std::lock_guard guard(index_mutex_);
+    index_.erase(found);
+  }
   if (state == KVSegmentFile::SlotState::kDamaged) {
     // Otherwise every process would find the block again and write it once more.
     try {
@@ -172,6 +175,7 @@ void KVBlockStore::Scan(Segment& segment, int64_t file_bytes) {
 
 void KVBlockStore::AddBlock(Segment& segment, uint32_t slot, const BlockHash& hash) {
   if (num_blocks() >= options_.max_indexed_blocks) return;
+  const std::lock_guard guard(index_mutex_);
   if (index_.try_emplace(hash, Location{&segment, slot}).second) segment.blocks.push_back(hash);
 }
 
@@ -180,7 +184,9 @@ void KVBlockStore::Forget(const std::string& segment_name) {
   if (found == segments_.end()) return;
   for (const BlockHash& hash : found->second.blocks) {
     const auto entry = index_.find(hash);
-    if (entry != index_.end() && entry->second.segment == &found->second) index_.erase(entry);
+    if (entry == index_.end() || entry->second.segment != &found->second) continue;
+    const std::lock_guard guard(index_mutex_);
+    index_.erase(entry);
   }
   if (writer_ && writer_->segment == &found->second) writer_.reset();
   if (open_name_ == segment_name) {

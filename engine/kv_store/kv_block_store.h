@@ -1,6 +1,6 @@
 // KVBlockStore: full blocks of KV cache on disk. Several processes share a directory of segment files
 // (kv_segment_format.h), and the blocks outlive them. A cache: blocks may disappear at any time, and nothing is synced.
-// Owned by the thread that does the engine's disk I/O; one thread at a time.
+// Owned by the thread that does the engine's disk I/O; one thread at a time, except Contains.
 //
 // Read never returns wrong contents: it compares the tokens, the extra keys and the hash of the prefix, and verifies
 // the checksums. The prefix itself is compared only by its 128-bit hash. To rule out collisions of prefixes, append a
@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -59,8 +60,12 @@ class KVBlockStore {
   // it cannot be created. REQUIRES: 1 <= payload_bytes <= kMaxKVPayloadBytes; 1 <= block_size <= kMaxKVBlockSize.
   explicit KVBlockStore(Options options);
 
-  // Returns true if a block with this hash was found by the last Refresh, or written since. Does no I/O. O(1).
-  bool Contains(const BlockHash& hash) const { return index_.contains(hash); }
+  // Returns true if a block with this hash was found by the last Refresh, or written since. Does no I/O. O(1). Any
+  // thread may call it.
+  bool Contains(const BlockHash& hash) const {
+    const std::lock_guard lock(index_mutex_);
+    return index_.contains(hash);
+  }
   // Reads a block into `payload`, [payload_bytes]. Returns false if it is absent, damaged or has another key; then it
   // is forgotten, a damaged block is also erased from its file, and the contents of `payload` are unspecified.
   bool Read(const KVBlockKey& key, std::span<std::byte> payload);
@@ -128,6 +133,8 @@ class KVBlockStore {
   const uint32_t num_slots_;  // of new segments
   KVDirectory directory_;
   std::map<std::string, Segment> segments_;  // by file name; the addresses are stable
+  // Held to change index_, and by Contains. The owner's thread reads index_ without it.
+  mutable std::mutex index_mutex_;
   std::unordered_map<BlockHash, Location, HashOfBlockHash> index_;
   std::optional<Writer> writer_;
   bool is_writing_on_ = true;

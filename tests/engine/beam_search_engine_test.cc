@@ -13,6 +13,7 @@
 #include "engine/sched/scheduler.h"
 #include "tests/engine/fake_executor.h"
 #include "tests/support/reference_beam_search.h"
+#include "tests/support/temp_directory.h"
 
 namespace vllm {
 namespace {
@@ -230,6 +231,34 @@ TEST_F(BeamSearchEngineTest, PreemptionDoesNotChangeResults) {
       }
     }
   }
+}
+
+TEST_F(BeamSearchEngineTest, DiskCacheDoesNotChangeResults) {
+  const TempDirectory temp;
+  config_.kv_disk_cache = {.directory = temp.path() + "/kv",
+                           .max_bytes = int64_t{16} << 20,
+                           .model_identity = "model",
+                           .label = "",
+                           .loads_only_if_faster = false};
+  // Other requests leave the prompts of the groups on disk.
+  requests_.clear();
+  for (const BeamSpec& spec : MixedSpecs()) {
+    requests_.push_back(FakeRequest(static_cast<RequestId>(1000 + requests_.size()), spec.prompt, 2));
+  }
+  Run();
+  for (const int64_t num_blocks : {20, 400}) {
+    config_.cache.num_blocks_override = num_blocks;
+    ExpectAll(MixedSpecs());
+    EXPECT_GT(stats_.kv_transfer.num_loaded_tokens, 0) << num_blocks;
+  }
+  // The group is aborted while the KV of its prompt is being loaded.
+  EngineCore engine_core(config_, FakeExecutorFactory(model_));
+  EngineCoreOutputs outputs;
+  engine_core.AddRequest(BeamRequest(1, {.prompt = MixedSpecs()[3].prompt, .width = 3, .max_tokens = 5}));
+  engine_core.Step(outputs);
+  engine_core.AbortRequests(std::vector<RequestId>{1});
+  EXPECT_EQ(engine_core.scheduler().CheckIntegrity(), "");
+  EXPECT_FALSE(engine_core.HasUnfinishedRequests());
 }
 
 TEST_F(BeamSearchEngineTest, PriorityPolicyDoesNotChangeResults) {
