@@ -73,6 +73,15 @@ constexpr auto kCommands = std::to_array<CommandInfo>({
      "vllmcli presets show translate\n"
      "vllmcli run --preset translate -p language=French <letter.txt\n"
      "vllmcli presets edit review"},
+    {Command::kCache, "cache", "list|clear|verify", "list|clear|verify", OperandKind::kNone,
+     "list, clear or verify the cache of keys and values",
+     "With --kv-disk-cache, the keys and values of the tokens that a model has read and written are kept in "
+     "$XDG_CACHE_HOME/vllmcli/kv, together with the tokens. cache list, or cache alone, prints how much there is of "
+     "each model. cache clear deletes all of it. cache verify reads all of it and removes what is damaged. They may "
+     "run "
+     "while other processes use the cache.",
+     "vllmcli cache list\n"
+     "vllmcli cache clear"},
     {Command::kBench, "bench", "latency|throughput", "latency|throughput", OperandKind::kNone, "benchmark the engine",
      "After a warm-up, bench latency runs batches of random prompts one after another and measures each. "
      "bench throughput measures many requests submitted at once. --dataset takes the prompts from a file. "

@@ -26,6 +26,7 @@ enum class Command : uint32_t {
   kTrace = 1u << 14,
   kTop = 1u << 15,
   kPresets = 1u << 20,
+  kCache = 1u << 21,
 };
 
 // What the arguments of a command name, for the completions.

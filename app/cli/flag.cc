@@ -18,8 +18,8 @@ constexpr uint32_t kEngines = kGenerate | Bits(kBench);
 constexpr uint32_t kOnce = Bits(kRun, kComplete);
 constexpr uint32_t kWithModel = kEngines | Bits(kTokenize, kRender, kShow);
 constexpr uint32_t kTemplated = Bits(kChat, kRun, kBatch, kRender);
-constexpr uint32_t kJson =
-    kOnce | Bits(kBatch, kTokenize, kRender, kShow, kBench, kModels, kConfig, kChats, kTop, kTrace, kPresets, kPull);
+constexpr uint32_t kJson = kOnce | Bits(kBatch, kTokenize, kRender, kShow, kBench, kModels, kConfig, kChats, kTop,
+                                        kTrace, kPresets, kPull, kCache);
 constexpr uint32_t kEvery = 0xFFFFFFFF;
 
 constexpr Flag kFlags[] = {
@@ -39,6 +39,10 @@ constexpr Flag kFlags[] = {
     {"packed-cache-size", 0, kSize, "SIZE", "", "16Gi", kModel, kEngines, false, true,
      "disk space limit of the packed-weight cache in $XDG_CACHE_HOME/vllmcli/packed, which speeds up later starts; "
      "0: no cache"},
+    {"kv-disk-cache", 0, kText, "SIZE|off", "", "", kModel, kEngines, false, true,
+     "disk space limit of the cache of keys and values in $XDG_CACHE_HOME/vllmcli/kv, with which a later run need not "
+     "read the same beginning of a prompt again; default: 4G for chat, run and batch with models of more than 200 MB, "
+     "off otherwise"},
     {"max-model-len", 0, kInteger, "N", "", "", kModel, kEngines, false, true,
      "maximum length of prompt and output together, in tokens; default: the model's limit"},
 

@@ -10,6 +10,7 @@
 namespace vllm::app {
 
 int ChatCommand(const Settings& settings);
+int CacheCommand(const Settings& settings);
 int ChatsCommand(const Settings& settings);
 int PresetsCommand(const Settings& settings);
 int GenerateCommand(const Settings& settings);  // run, complete

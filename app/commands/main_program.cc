@@ -43,6 +43,8 @@ int Dispatch(const Settings& settings) {
       return ChatsCommand(settings);
     case Command::kPresets:
       return PresetsCommand(settings);
+    case Command::kCache:
+      return CacheCommand(settings);
     case Command::kRun:
     case Command::kComplete:
       return GenerateCommand(settings);

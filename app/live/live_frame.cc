@@ -227,6 +227,8 @@ void EngineFields(Fields& fields, Engine& engine) {
   fields.Field("prefix_cache_hits", engine.scheduler.prefix_cache.hits);
   fields.Field("num_preemptions", engine.scheduler.num_preemptions);
   fields.Field("speculation", engine.scheduler.spec_decoding);
+  fields.Field("kv_loaded_tokens", engine.scheduler.kv_transfer.num_loaded_tokens);
+  fields.Field("kv_saved_tokens", engine.scheduler.kv_transfer.num_saved_tokens);
   fields.Field("prompt_tokens", engine.scheduler.num_prompt_tokens);
   fields.Field("generation_tokens", engine.scheduler.num_generation_tokens);
   fields.Field("num_scheduled_tokens", engine.scheduler.num_scheduled_tokens);
@@ -334,6 +336,7 @@ bool ReadBlocks(const Json& runs, EngineSnapshot& engine) {
 std::string_view LiveStateName(const RequestSnapshot& request) {
   if (request.status == RequestStatus::kPreempted) return "preempted";
   if (request.status == RequestStatus::kWaiting) return "waiting";
+  if (request.status == RequestStatus::kWaitingForRemoteKVs) return "waiting";
   return request.num_output_tokens == 0 || request.num_computed_tokens < request.num_prompt_tokens ? "reading"
                                                                                                    : "writing";
 }

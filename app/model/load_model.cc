@@ -10,6 +10,7 @@
 #include "app/cli/engine_options.h"
 #include "app/installed/find_model.h"
 #include "app/installed/last_use.h"
+#include "app/model/kv_disk_cache.h"
 #include "app/model/loading_status.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
@@ -52,6 +53,7 @@ std::shared_ptr<const VllmConfig> MakeDraftConfig(const VllmConfig& config, cons
   draft->model.dtype = draft->model.checkpoint_dtype;
   draft->model.max_model_len = std::min(draft->model.max_model_len, config.model.max_model_len);
   draft->speculative = {};
+  draft->kv_disk_cache = {};
   draft->cache.num_blocks_override.reset();
   draft->cache.cache_dtype.reset();
   draft->cache.kv_cache_memory_bytes =
@@ -91,6 +93,7 @@ LoadedEngine LoadEngine(const Settings& settings, const LoadOptions& options) {
   config.parallel.num_processes = options.num_processes;
   config.parallel.num_local_processes = options.num_local_processes;
   config.Finalize();
+  config.kv_disk_cache = MakeKVDiskCacheConfig(settings, loaded.location);
   if (config.cache.kv_cache_memory_bytes) *config.cache.kv_cache_memory_bytes /= options.num_local_processes;
   if (config.parallel.is_oversubscribed) {
     warn(std::to_string(config.parallel.num_threads()) + " threads share " +
@@ -130,6 +133,10 @@ LoadedEngine LoadEngine(const Settings& settings, const LoadOptions& options) {
     CheckDraftVocabulary(*loaded.tokenizer, *draft);
   if (!tokenizer_warning.empty()) warn(tokenizer_warning);
   if (const std::string& failure = loaded.client->ready().load_report.failure; !failure.empty()) warn(failure);
+  const EngineCoreReadyInfo& ready = loaded.client->ready();
+  if (!ready.kv_disk_cache_failure.empty() && (ready.kv_disk_cache_has_fault || settings.Has("kv-disk-cache"))) {
+    warn("--kv-disk-cache: off, because " + ready.kv_disk_cache_failure);
+  }
   loaded.reasoning_format = ChooseReasoningFormat(settings, loaded.renderer.get(), loaded.tokenizer);
   if (options.extend_client) loaded.client = options.extend_client(config, std::move(loaded.client));
   return loaded;

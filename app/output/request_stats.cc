@@ -101,11 +101,17 @@ std::string RankStatsText(const ParallelConfig& parallel, const kernels::CpuTopo
 }
 
 std::string EngineStatsText(const SchedulerStats& stats, int64_t num_kv_blocks) {
+  const KVTransferStats& kv = stats.kv_transfer;
+  std::string transfers;
+  if (kv.num_loaded_tokens + kv.num_saved_tokens > 0) {
+    transfers = ", KV cache on disk: " + CountedText(kv.num_loaded_tokens, "token") + " loaded, " +
+                std::to_string(kv.num_saved_tokens) + " saved";
+  }
   return "engine: " + std::to_string(stats.step) + " steps, " + std::to_string(stats.num_preemptions) +
          " preemptions, prefix cache hit rate " + PercentText(stats.prefix_cache.HitRate()) + " (" +
          std::to_string(stats.prefix_cache.hits) + " of " + std::to_string(stats.prefix_cache.queries) +
          " tokens), KV cache usage " + PercentText(stats.kv_cache_usage) + " of " + std::to_string(num_kv_blocks) +
-         " blocks";
+         " blocks" + transfers;
 }
 
 std::string SpeculationText(const SpecDecodingStats& stats) {

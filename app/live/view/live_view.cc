@@ -59,6 +59,9 @@ void DrawStatus(const LiveFrame& frame, int row, CellGrid& grid) {
   text += ", KV " + PercentText(stats.kv_cache_usage) + " of " + GroupedText(frame.engine.num_kv_blocks) + " blocks";
   text += ", prefix hits " + PercentText(stats.prefix_cache.HitRate()) + ", preempted " +
           GroupedText(stats.num_preemptions);
+  if (stats.kv_transfer.num_loaded_tokens > 0) {
+    text += ", " + GroupedText(stats.kv_transfer.num_loaded_tokens) + " tokens from disk";
+  }
   grid.Put(row, column, text);
 }
 
