@@ -11,10 +11,10 @@
 
 #include "app/cli/engine_options.h"
 #include "app/commands/commands.h"
+#include "app/installed/weight_summary.h"
 #include "app/model/model_files.h"
 #include "app/model/sampling_defaults.h"
 #include "app/model/tokenizer_kind.h"
-#include "app/model/weight_summary.h"
 #include "app/output/json_text.h"
 #include "app/output/size_text.h"
 #include "app/terminal/output_stream.h"

@@ -1,4 +1,4 @@
-#include "app/model/weight_summary.h"
+#include "app/installed/weight_summary.h"
 
 #include <filesystem>
 #include <set>
