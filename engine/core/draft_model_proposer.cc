@@ -6,6 +6,32 @@
 #include <utility>
 
 namespace vllm {
+namespace {
+
+SamplingParams Greedy() {
+  SamplingParams params;
+  params.temperature = 0;
+  return params;
+}
+
+// Returns the parameters that decide which token is drawn from the logits.
+SamplingParams SamplingOf(const SamplingParams& from) {
+  SamplingParams params;
+  params.temperature = from.temperature;
+  params.top_p = from.top_p;
+  params.top_k = from.top_k;
+  params.min_p = from.min_p;
+  params.seed = from.seed;
+  params.presence_penalty = from.presence_penalty;
+  params.frequency_penalty = from.frequency_penalty;
+  params.repetition_penalty = from.repetition_penalty;
+  params.logit_bias = from.logit_bias;
+  params.allowed_token_ids = from.allowed_token_ids;
+  params.bad_words_token_ids = from.bad_words_token_ids;
+  return params;
+}
+
+}  // namespace
 
 DraftModelProposer::DraftModelProposer(const VllmConfig& draft, const ExecutorFactory& factory)
     : vocab_size_(draft.model.vocab_size), engine_(draft, factory) {}
@@ -39,13 +65,11 @@ void DraftModelProposer::Add(const DraftRequest& request, size_t index) {
   const int64_t max_tokens = std::min(request.max_drafts, engine_.ready().max_model_len - num_tokens);
   auto draft = std::make_shared<EngineCoreRequest>();
   draft->request_id = ++last_id_;
-  draft->prompt_token_ids.reserve(static_cast<size_t>(num_tokens));
   draft->prompt_token_ids.assign(request.prompt_token_ids.begin(), request.prompt_token_ids.end());
-  draft->prompt_token_ids.insert(draft->prompt_token_ids.end(), request.output_token_ids.begin(),
-                                 request.output_token_ids.end());
+  draft->prior_output_token_ids.assign(request.output_token_ids.begin(), request.output_token_ids.end());
+  draft->sampling_params = request.params == nullptr ? Greedy() : SamplingOf(*request.params);
   SamplingParams& params = draft->sampling_params;
-  params.temperature = 0;
-  params.max_tokens = max_tokens;
+  params.max_tokens = static_cast<int64_t>(request.output_token_ids.size()) + max_tokens;
   params.ignore_eos = true;
   params.logprobs = 0;  // only that of the token itself
   indices_.emplace(draft->request_id, index);

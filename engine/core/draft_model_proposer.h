@@ -1,6 +1,8 @@
-// DraftModelProposer: lets a small model with the same vocabulary write the tokens that it finds most probable. The
-// small model has its own engine and KV cache. Its engine computes the drafts of all requests together, and finds the
-// tokens before them in its prefix cache. Owned by the Speculator; engine thread only.
+// DraftModelProposer: lets a small model with the same vocabulary write the next tokens. It samples them as the model
+// would, with the same parameters and the same random numbers, which are a function of the seed and the position. So
+// where the distributions of both models are similar, both mostly draw the same token. The small model has its own
+// engine and KV cache. Its engine computes the drafts of all requests together, and finds the tokens before them in its
+// prefix cache. Owned by the Speculator; engine thread only.
 #pragma once
 
 #include <cstdint>

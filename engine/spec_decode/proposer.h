@@ -12,12 +12,15 @@
 
 namespace vllm {
 
+struct SamplingParams;
+
 // What a proposer sees of a running request, which has sampled all its tokens so far.
 struct DraftRequest {
   RequestId request_id = 0;
   std::span<const int32_t> prompt_token_ids;
   std::span<const int32_t> output_token_ids;
-  int64_t max_drafts = 0;  // at least 1
+  int64_t max_drafts = 0;                  // at least 1
+  const SamplingParams* params = nullptr;  // how the next token is sampled; null: the most probable one
 };
 
 // Proposed tokens, one range per request: those of request i are token_ids[offsets[i] .. offsets[i + 1]). Reused.

@@ -11,9 +11,11 @@ namespace {
 constexpr double kMinGain = 1.01;
 // After this many steps with proposals, their mean gain decides whether the proposer pauses. Each pause is twice as
 // long as the one before it, in steps.
-constexpr int64_t kGainWindow = 8;
-constexpr int64_t kMinPause = 32;
-constexpr int64_t kMaxPause = 1024;
+constexpr int64_t kGainWindow = 6;
+constexpr int64_t kMinPause = 128;
+constexpr int64_t kMaxPause = 4096;
+// The time that a proposer takes counts as at most this many steps.
+constexpr double kMaxSpentSteps = 4;
 // A proposer that takes less than this share of a step never pauses.
 constexpr double kFreeShare = 0.01;
 
@@ -82,7 +84,9 @@ void Speculator::CountGain(const SchedulerOutput& step, int64_t num_accepted) {
   const double plain = step_cost_.Estimate(num_requests);
   if (seconds < kFreeShare * plain) return;
   const double saved = plain * static_cast<double>(num_accepted) / static_cast<double>(num_requests);
-  const double spent = step_cost_.Estimate(num_requests + num_drafts) - plain + seconds;
+  // A draft model computes the prompt of a new request only once, so that must not outweigh the other steps.
+  const double spent =
+      step_cost_.Estimate(num_requests + num_drafts) - plain + std::min(seconds, kMaxSpentSteps * plain);
   ++num_gains_;
   gain_ += (saved - spent - gain_) / static_cast<double>(std::min(num_gains_, kGainWindow));
   if (num_gains_ < kGainWindow) return;
@@ -125,7 +129,8 @@ void Speculator::CollectRequests(const EngineCoreOutputs& outputs, Scheduler& sc
     if (output.new_token_ids.empty() || request->status != RequestStatus::kRunning) continue;
     const int64_t max_drafts = std::min(config_.MaxDrafts(), scheduler.MaxDrafts(*request));
     if (max_drafts <= 0) continue;
-    requests_.push_back({output.request_id, info.request->prompt_token_ids, info.output_token_ids, max_drafts});
+    requests_.push_back({output.request_id, info.request->prompt_token_ids, info.output_token_ids, max_drafts,
+                         &info.request->sampling_params});
     candidates_.push_back({.request_id = output.request_id, .info = &info, .method = config_.method});
   }
 }
