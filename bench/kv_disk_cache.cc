@@ -53,7 +53,8 @@ std::unique_ptr<LLMEngine> NewEngine(const ShapeDirectory& shape, const std::str
   config.cache.kv_cache_memory_bytes = int64_t{1} << 30;
   config.Finalize();
   if (!cache.empty()) {
-    config.kv_disk_cache = {.directory = cache, .max_bytes = int64_t{8} << 30, .model_identity = "bench", .label = "bench"};
+    config.kv_disk_cache = {
+        .directory = cache, .max_bytes = int64_t{8} << 30, .model_identity = "bench", .label = "bench"};
   }
   auto client = MakeThreadClient(config, MakeExecutor);
   if (const std::string& why = client->ready().kv_disk_cache_failure; !why.empty()) throw std::runtime_error(why);

@@ -7,7 +7,8 @@
 //                    [--fixed] [--costs]
 //
 // GGUF_FILE gives the weights and the tokenizer. With --shape, the weights are random ones in the shape of
-// Qwen2.5-0.5B. MT_BENCH_ANSWERS is mt_bench_reference_gpt-4.jsonl. --method is ngram or suffix. The workloads:
+// Qwen2.5-0.5B. MT_BENCH_ANSWERS is mt_bench_reference_gpt-4.jsonl. --method is ngram, suffix or right. `right` drafts
+// the answers themselves, so its ratio is what no method can exceed. The workloads:
 //   code    a source file of this project, to be repeated with two names changed
 //   json    a text about twenty people, to be turned into JSON
 //   chat    the answers of GPT-4 to MT-bench, second turns after first turns
@@ -113,6 +114,27 @@ class WrongProposer final : public Proposer {
   }
 };
 
+// Proposes the tokens of the answers.
+class RightProposer final : public Proposer {
+ public:
+  explicit RightProposer(const std::vector<Row>& rows) : rows_(rows) {}
+
+  void Propose(std::span<const DraftRequest> requests, Drafts& drafts) override {
+    for (const DraftRequest& request : requests) {
+      const Tokens& answer = rows_[static_cast<size_t>(request.request_id - 1) % rows_.size()].answer;
+      const size_t begin = request.output_token_ids.size();
+      const size_t end = std::min(answer.size(), begin + static_cast<size_t>(request.max_drafts));
+      for (size_t i = begin; i < end; ++i) drafts.Add(answer[i], 1.0f);
+      drafts.EndRequest();
+    }
+  }
+
+ private:
+  const std::vector<Row>& rows_;
+};
+
+enum class Drafting : unsigned char { kNormal, kWrong, kRight };
+
 struct Result {
   double tokens_per_second = 0;
   SpecDecodingStats stats;
@@ -121,14 +143,16 @@ struct Result {
 // Counts the time of the steps that compute no prompt.
 class Run {
  public:
-  Run(VllmConfig config, const SpeculativeConfig& speculative, const Workload& workload, bool wrong = false)
+  Run(VllmConfig config, const SpeculativeConfig& speculative, const Workload& workload,
+      Drafting drafting = Drafting::kNormal)
       : workload_(workload) {
     config.speculative = speculative;
     config.scheduler.max_num_seqs = workload.num_streams;
     config.cache.enable_prefix_caching = false;
     engine_ = std::make_unique<EngineCore>(config, [&](const VllmConfig& sized) {
       LoadedExecutor loaded{std::make_unique<ReplayExecutor>(sized, workload.rows), {}};
-      if (wrong) loaded.proposer = std::make_unique<WrongProposer>();
+      if (drafting == Drafting::kWrong) loaded.proposer = std::make_unique<WrongProposer>();
+      if (drafting == Drafting::kRight) loaded.proposer = std::make_unique<RightProposer>(workload.rows);
       return loaded;
     });
   }
@@ -320,7 +344,9 @@ void PrintCosts(const VllmConfig& config, const Workload& workload) {
     speculative.method = k > 0 ? SpeculativeMethod::kSuffix : SpeculativeMethod::kOff;
     speculative.num_speculative_tokens = k;
     speculative.adaptive = false;
-    const double milliseconds = 1000 / Run(config, speculative, workload, k > 0).Measure().tokens_per_second;
+    const double milliseconds =
+        1000 /
+        Run(config, speculative, workload, k > 0 ? Drafting::kWrong : Drafting::kNormal).Measure().tokens_per_second;
     if (k == 0) one_row = milliseconds;
     std::printf("| %lld | %.2f | %.2f |\n", static_cast<long long>(k + 1), milliseconds, milliseconds / one_row);
   }
@@ -331,6 +357,7 @@ int Main(int argc, char** argv) {
   bool shape = false;
   bool costs = false;
   int rounds = 5;
+  Drafting drafting = Drafting::kNormal;
   SpeculativeConfig on;
   on.method = SpeculativeMethod::kSuffix;
   for (int i = 1; i < argc; ++i) {
@@ -342,7 +369,9 @@ int Main(int argc, char** argv) {
     } else if (arg == "--fixed") {
       on.adaptive = false;
     } else if (arg == "--method" && i + 1 < argc) {
-      on.method = std::string(argv[++i]) == "ngram" ? SpeculativeMethod::kNgram : SpeculativeMethod::kSuffix;
+      const std::string method = argv[++i];
+      on.method = method == "ngram" ? SpeculativeMethod::kNgram : SpeculativeMethod::kSuffix;
+      if (method == "right") drafting = Drafting::kRight;
     } else if (arg == "--rounds" && i + 1 < argc) {
       rounds = std::atoi(argv[++i]);
     } else if (arg == "--only" && i + 1 < argc) {
@@ -373,7 +402,8 @@ int Main(int argc, char** argv) {
       // New engines, because an old one would know the answers.
       Result off_result;
       for (const bool is_on : {round % 2 == 0, round % 2 != 0}) {
-        const Result result = Run(config, is_on ? on : SpeculativeConfig(), workload).Measure();
+        const Result result = is_on ? Run(config, on, workload, drafting).Measure()
+                                    : Run(config, SpeculativeConfig(), workload).Measure();
         (is_on ? last : off_result) = result;
       }
       const double off = off_result.tokens_per_second;
