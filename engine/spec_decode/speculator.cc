@@ -11,11 +11,9 @@ namespace {
 constexpr double kMinGain = 1.01;
 // After this many steps with proposals, their mean gain decides whether the proposer pauses. Each pause is twice as
 // long as the one before it, in steps.
-constexpr int64_t kGainWindow = 6;
-constexpr int64_t kMinPause = 128;
-constexpr int64_t kMaxPause = 4096;
-// The time that a proposer takes counts as at most this many steps.
-constexpr double kMaxSpentSteps = 4;
+constexpr int64_t kGainWindow = 8;
+constexpr int64_t kMinPause = 32;
+constexpr int64_t kMaxPause = 1024;
 // A proposer that takes less than this share of a step never pauses.
 constexpr double kFreeShare = 0.01;
 
@@ -25,6 +23,7 @@ Speculator::Speculator(const VllmConfig& config, std::unique_ptr<Proposer> propo
     : config_(config.speculative),
       vocab_size_(config.model.vocab_size),
       workers_append_forced_(config.structured_outputs.enable_jump_decoding),
+      limits_depth_(config.speculative.adaptive && config.speculative.method == SpeculativeMethod::kDraftModel),
       proposer_(std::move(proposer)) {}
 
 Speculator::~Speculator() = default;
@@ -66,27 +65,33 @@ void Speculator::AfterStep(const SchedulerOutput& step, const EngineCoreOutputs&
 void Speculator::Propose() {
   proposed_.Clear();
   if (proposer_ == nullptr) return;
-  if (num_steps_to_pause_ > 0) {
+  const auto num_requests = static_cast<int64_t>(requests_.size());
+  int64_t depth = 0;
+  for (const DraftRequest& request : requests_) depth = std::max(depth, request.max_drafts);
+  if (limits_depth_) {
+    depth = draft_depth_.Choose(num_requests, depth, step_cost_);
+    if (depth == 0) return;
+    for (DraftRequest& request : requests_) request.max_drafts = std::min(request.max_drafts, depth);
+  } else if (num_steps_to_pause_ > 0) {
     --num_steps_to_pause_;
     return;
   }
   const auto start = std::chrono::steady_clock::now();
   proposer_->Propose(requests_, proposed_);
   propose_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (limits_depth_) draft_depth_.AddTime(depth, propose_seconds_, step_cost_.Estimate(num_requests));
 }
 
 void Speculator::CountGain(const SchedulerOutput& step, int64_t num_accepted) {
   const double seconds = std::exchange(propose_seconds_, 0);
-  if (seconds == 0 || !config_.adaptive) return;
+  if (seconds == 0 || !config_.adaptive || limits_depth_) return;
   const auto num_requests = static_cast<int64_t>(step.num_scheduled_tokens.size());
   const auto num_drafts = static_cast<int64_t>(step.scheduled_cached_reqs.spec_token_ids.size());
   if (num_requests == 0) return;
   const double plain = step_cost_.Estimate(num_requests);
   if (seconds < kFreeShare * plain) return;
   const double saved = plain * static_cast<double>(num_accepted) / static_cast<double>(num_requests);
-  // A draft model computes the prompt of a new request only once, so that must not outweigh the other steps.
-  const double spent =
-      step_cost_.Estimate(num_requests + num_drafts) - plain + std::min(seconds, kMaxSpentSteps * plain);
+  const double spent = step_cost_.Estimate(num_requests + num_drafts) - plain + seconds;
   ++num_gains_;
   gain_ += (saved - spent - gain_) / static_cast<double>(std::min(num_gains_, kGainWindow));
   if (num_gains_ < kGainWindow) return;
@@ -154,6 +159,9 @@ void Speculator::Learn(const EngineCoreOutput& output, RequestInfo& info) {
   const auto count = std::min(static_cast<size_t>(num_drafted), info.estimates.size());
   if (count > 0) {
     calibration_.Add(std::span(info.estimates).first(count), static_cast<size_t>(num_accepted), info.record);
+    for (size_t i = 0; i < count && i <= static_cast<size_t>(num_accepted); ++i) {
+      draft_depth_.AddResult(i < static_cast<size_t>(num_accepted));
+    }
   }
   info.estimates.clear();
 }

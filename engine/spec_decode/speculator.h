@@ -15,6 +15,7 @@
 #include "engine/sched/scheduler.h"
 #include "engine/sched/scheduler_output.h"
 #include "engine/spec_decode/draft_calibration.h"
+#include "engine/spec_decode/draft_depth.h"
 #include "engine/spec_decode/proposer.h"
 #include "engine/spec_decode/step_cost.h"
 #include "engine/structured_output/output_constraint.h"
@@ -70,7 +71,7 @@ class Speculator {
   // Sets forced_ to the tokens that the grammar of a request forces next. Returns false if there are none.
   bool FindForced(RequestInfo& info, int64_t max_drafts);
   static void FeedConstraint(RequestInfo& info);
-  // Asks the proposer, unless its proposals have not been worth their time lately.
+  // Asks the proposer, unless its proposals are not worth their time.
   void Propose();
   // Adds the time that the last step's drafts saved, or cost, with the time of proposing them.
   void CountGain(const SchedulerOutput& step, int64_t num_accepted);
@@ -80,13 +81,16 @@ class Speculator {
   const SpeculativeConfig config_;
   const int64_t vocab_size_;
   const bool workers_append_forced_;  // enable_jump_decoding
+  const bool limits_depth_;           // with draft_depth_
   std::unique_ptr<Proposer> proposer_;
   std::unordered_map<RequestId, RequestInfo> infos_;
   DraftCalibration calibration_;
   StepCost step_cost_;
   int64_t num_accepted_ = 0;  // drafts since start
 
-  // A proposer that takes noticeable time is asked only while its drafts save more time than it takes.
+  // The time of a draft model grows with the number of drafts.
+  DraftDepth draft_depth_;
+  // Another proposer that takes noticeable time is asked only while its drafts save more time than it takes.
   double propose_seconds_ = 0;  // of the proposals that the next step may verify; 0: none
   double gain_ = 0;             // recent mean of the seconds that a step with proposals has saved
   int64_t num_gains_ = 0;       // number of steps in gain_
