@@ -35,6 +35,15 @@ struct KVCacheBlock {
   KVCacheBlock* next_in_bucket = nullptr;
 };
 
+// A full block of a sequence: block `index` of the sequence in one KV-cache group.
+struct SequenceBlock {
+  uint32_t group = 0;
+  int64_t index = 0;
+  int32_t block_id = -1;  // -1: it has no memory in the KV cache
+
+  friend bool operator==(const SequenceBlock&, const SequenceBlock&) = default;
+};
+
 // The contents of block `from` that the workers copy to block `to`, in all layers.
 struct BlockCopy {
   int32_t from = 0;

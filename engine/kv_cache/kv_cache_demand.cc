@@ -25,6 +25,10 @@ int64_t WindowPeakBlocks(int64_t sliding_window, int64_t block_size, int64_t max
   return (sliding_window - 1 + max_chunk + block_size - 1) / block_size + 1;
 }
 
+int64_t NumSkippedBlocks(int64_t sliding_window, int64_t block_size, int64_t num_tokens) {
+  return sliding_window > 0 ? std::max<int64_t>(0, num_tokens - sliding_window + 1) / block_size : 0;
+}
+
 int64_t PeakBlocks(const CacheConfig& cache, int64_t num_tokens, int64_t max_chunk) {
   return PeakOfBlocks(cache, (num_tokens + cache.block_size - 1) / cache.block_size, max_chunk);
 }

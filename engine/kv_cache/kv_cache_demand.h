@@ -15,6 +15,10 @@ int64_t MaxChunk(const SchedulerConfig& scheduler);
 // window before a chunk, the chunk itself, and one more block because the window may start in the middle of a block.
 int64_t WindowPeakBlocks(int64_t sliding_window, int64_t block_size, int64_t max_chunk);
 
+// Returns the number of leading blocks that no token after the first num_tokens tokens attends to. sliding_window 0:
+// none.
+int64_t NumSkippedBlocks(int64_t sliding_window, int64_t block_size, int64_t num_tokens);
+
 // Returns an upper bound on the blocks that a sequence holds at once while it grows to num_tokens tokens.
 int64_t PeakBlocks(const CacheConfig& cache, int64_t num_tokens, int64_t max_chunk);
 

@@ -69,10 +69,8 @@ ComputedBlocks KVCacheManager::GetComputedBlocks(Request& request) {
 
 bool KVCacheManager::AllocateSlots(Request& request, int64_t num_new_tokens, const ComputedBlocks& computed,
                                    const Admission& admission) {
-  if (admission.full_sequence_must_fit) {
-    const int64_t num_tokens = std::min(request.num_tokens(), max_model_len_);
-    if (NumBlocksToReserve(num_tokens, computed) + admission.num_extra_blocks > pool_.num_free_blocks()) return false;
-  }
+  if (admission.full_sequence_must_fit && !FullSequenceFits(request, computed, admission.num_extra_blocks))
+    return false;
   return Allocate(request, num_new_tokens, computed);
 }
 
@@ -84,7 +82,7 @@ bool KVCacheManager::Allocate(Request& request, int64_t num_new_tokens, const Co
   Tables* tables = it == tables_.end() ? nullptr : &it->second;
   // Free skipped blocks before allocating new ones, so that fewer cached blocks are evicted. The skipped blocks stay
   // free even if the allocation fails.
-  if (tables != nullptr) RemoveSkippedBlocks(*tables, request.num_computed_tokens);
+  if (tables != nullptr) RemoveSkippedBlocks(request, *tables);
   const int64_t required = NumBlocksToAllocate(tables, num_slots, computed);
   if (required > pool_.num_free_blocks()) return false;
 
@@ -198,15 +196,24 @@ void KVCacheManager::TakeBlockCopies(std::vector<BlockCopy>& copies) {
   block_copies_.clear();
 }
 
-void KVCacheManager::RemoveSkippedBlocks(Tables& tables, int64_t num_computed_tokens) {
+void KVCacheManager::RemoveSkippedBlocks(Request& request, Tables& tables) {
+  sequence_blocks_.clear();
   for (size_t g = 0; g < groups_.size(); ++g) {
     std::vector<KVCacheBlock*>& blocks = tables.groups[g];
-    const size_t end = std::min(static_cast<size_t>(groups_[g]->NumSkippedBlocks(num_computed_tokens)), blocks.size());
+    const int64_t num_skipped = groups_[g]->NumSkippedBlocks(request.num_computed_tokens);
+    const size_t end = std::min(static_cast<size_t>(num_skipped), blocks.size());
     size_t begin = end;
     while (begin > 0 && !blocks[begin - 1]->is_null()) --begin;
+    if (skip_listener_) {
+      for (size_t i = begin; i < end; ++i) {
+        if (!blocks[i]->is_cached) continue;
+        sequence_blocks_.push_back({static_cast<uint32_t>(g), static_cast<int64_t>(i), blocks[i]->block_id});
+      }
+    }
     pool_.FreeBlocks(std::span(blocks).subspan(begin, end - begin));
     for (; begin < end; ++begin) blocks[begin] = pool_.null_block();
   }
+  if (!sequence_blocks_.empty()) skip_listener_(request, sequence_blocks_);
 }
 
 void KVCacheManager::CacheBlocks(Request& request, Tables& tables, int64_t num_tokens) {
@@ -231,49 +238,77 @@ void KVCacheManager::PublishComputed(Request& request) {
   CacheBlocks(request, it->second, std::min(request.num_computed_tokens, request.num_tokens() - 1));
 }
 
-std::span<KVCacheBlock* const> KVCacheManager::PublishedBlocks(Request& request, int64_t num_tokens) {
+std::span<const SequenceBlock> KVCacheManager::PublishedBlocks(Request& request, int64_t num_tokens) {
+  sequence_blocks_.clear();
   const auto it = tables_.find(request.id());
-  if (it == tables_.end() || !pool_.enable_caching() || groups_.size() != 1) return {};
-  const std::span<KVCacheBlock* const> blocks = it->second.groups[0];
-  const size_t max_blocks = std::min(blocks.size(), static_cast<size_t>(num_tokens / block_size()));
+  if (it == tables_.end() || !pool_.enable_caching()) return {};
+  const std::vector<std::vector<KVCacheBlock*>>& groups = it->second.groups;
+  const int64_t max_blocks = std::min(static_cast<int64_t>(groups[0].size()), num_tokens / block_size());
   PrefixNodeId prefix_id = kEmptyPrefix;
-  size_t count = 0;
-  for (; count < max_blocks; ++count) {
+  for (int64_t i = 0; i < max_blocks; ++i) {
     // A lookup does not find the nodes of failed requests, nor what was computed on top of them.
-    prefix_id = pool_.prefix_trie().Lookup(MakeKey(request, static_cast<int64_t>(count), prefix_id));
-    if (prefix_id == kNoPrefix || !blocks[count]->is_cached || blocks[count]->prefix_id != prefix_id) break;
+    prefix_id = pool_.prefix_trie().Lookup(MakeKey(request, i, prefix_id));
+    if (prefix_id == kNoPrefix) break;
+    for (size_t g = 0; g < groups.size(); ++g) {
+      const KVCacheBlock* block = groups[g][static_cast<size_t>(i)];
+      if (block->is_null() || !block->is_cached || block->prefix_id != prefix_id) continue;
+      sequence_blocks_.push_back({static_cast<uint32_t>(g), i, block->block_id});
+    }
   }
-  return blocks.first(count);
+  return sequence_blocks_;
 }
 
-int64_t KVCacheManager::InsertLoadedBlocks(Request& request, int64_t first_block, int64_t num_blocks,
-                                           const std::function<void(int64_t index, int32_t block_id)>& copy) {
-  VLLM_CHECK(groups_.size() == 1);
-  if (!pool_.enable_caching()) return 0;
-  int64_t num_inserted = 0;
-  PrefixNodeId prefix_id = kEmptyPrefix;
-  // Hold all blocks of the prefix, so that none is evicted for a later one.
+bool KVCacheManager::FullSequenceFits(const Request& request, const ComputedBlocks& computed,
+                                      int64_t num_extra_blocks) const {
+  const int64_t num_tokens = std::min(request.num_tokens(), max_model_len_);
+  return NumBlocksToReserve(num_tokens, computed) + num_extra_blocks <= pool_.num_free_blocks();
+}
+
+int64_t KVCacheManager::InsertLoadedBlocks(Request& request, int64_t first_block, std::span<const SequenceBlock> blocks,
+                                           const std::function<void(size_t i, int32_t block_id)>& copy) {
+  if (!pool_.enable_caching() || blocks.empty()) return 0;
+  int64_t num_filled = 0;
+  // Hold all blocks and nodes of the prefix, so that none is evicted for a later one.
   std::vector<KVCacheBlock*> held;
-  for (int64_t i = 0; i < first_block + num_blocks; ++i) {
-    const PrefixKey key = MakeKey(request, i, prefix_id);
-    prefix_id = pool_.prefix_trie().Lookup(key);
-    KVCacheBlock* block = prefix_id == kNoPrefix ? nullptr : pool_.GetCachedBlock(prefix_id, 0);
-    if (block != nullptr) {
-      pool_.Touch(block);
+  std::vector<PrefixNodeId> held_prefixes;
+  PrefixNodeId prefix_id = kEmptyPrefix;
+  size_t next = 0;
+  bool is_full = false;
+  for (int64_t index = 0; index <= blocks.back().index && !is_full; ++index) {
+    const PrefixKey key = MakeKey(request, index, prefix_id);
+    if (index < first_block) {
+      prefix_id = pool_.prefix_trie().Lookup(key);
+      if (prefix_id == kNoPrefix) break;
+      pool_.prefix_trie().AddRef(prefix_id);
     } else {
-      if (i < first_block || pool_.num_free_blocks() == 0) break;
       prefix_id = pool_.prefix_trie().Insert(key, request.id());
       if (prefix_id == kNoPrefix) break;
-      block = pool_.GetNewBlock();
-      copy(i - first_block, block->block_id);
-      pool_.CacheFullBlock(block, prefix_id, 0, request.id());
-      pool_.prefix_trie().Release(prefix_id);
-      ++num_inserted;
     }
-    held.push_back(block);
+    held_prefixes.push_back(prefix_id);
+    for (uint32_t group = 0; group < groups_.size(); ++group) {
+      if (KVCacheBlock* block = pool_.GetCachedBlock(prefix_id, group)) {
+        pool_.Touch(block);
+        held.push_back(block);
+      }
+    }
+    bool has_filled = false;
+    for (; next < blocks.size() && blocks[next].index <= index; ++next) {
+      const uint32_t group = blocks[next].group;
+      if (blocks[next].index < index || group >= groups_.size()) continue;
+      if (pool_.GetCachedBlock(prefix_id, group) != nullptr) continue;
+      is_full = pool_.num_free_blocks() == 0;
+      if (is_full) break;
+      KVCacheBlock* const block = pool_.GetNewBlock();
+      copy(next, block->block_id);
+      pool_.CacheFullBlock(block, prefix_id, group, request.id());
+      held.push_back(block);
+      has_filled = true;
+    }
+    num_filled += has_filled ? 1 : 0;
   }
   pool_.FreeBlocks(held);
-  return num_inserted;
+  for (const PrefixNodeId id : held_prefixes) pool_.prefix_trie().Release(id);
+  return num_filled;
 }
 
 void KVCacheManager::Free(const Request& request) {

@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "engine/config/vllm_config.h"
@@ -73,16 +74,25 @@ class KVCacheManager {
   // request may have finished.
   void PublishComputed(Request& request);
 
-  // Returns the request's leading full blocks within its first num_tokens tokens that a lookup for the request would
-  // find in the prefix cache, or equal blocks. Empty with more than one group.
-  std::span<KVCacheBlock* const> PublishedBlocks(Request& request, int64_t num_tokens);
+  // Returns the full blocks of the request's first num_tokens tokens that a lookup for the request would find in the
+  // prefix cache, or equal blocks, by index and group. Without those that a sliding window has passed. Valid until the
+  // next call.
+  std::span<const SequenceBlock> PublishedBlocks(Request& request, int64_t num_tokens);
 
-  // Publishes blocks for the request's tokens from block first_block on, which another source has. For each block that
-  // the prefix cache lacks, takes a free block and calls copy(index, block_id) to fill it. Stops early if no block is
-  // free, or if a block before first_block is not cached. All of them are free afterwards, and reused last. Returns the
-  // number of blocks that were filled. REQUIRES: there is one group; the request has the tokens of the blocks.
-  int64_t InsertLoadedBlocks(Request& request, int64_t first_block, int64_t num_blocks,
-                             const std::function<void(int64_t index, int32_t block_id)>& copy);
+  // Lets AllocateSlots call `listener` with the published blocks that a sliding window has passed, before it frees
+  // them. Their KV is computed, and stays until the next step runs.
+  using SkipListener = std::function<void(Request& request, std::span<const SequenceBlock> blocks)>;
+  void SetSkipListener(SkipListener listener) { skip_listener_ = std::move(listener); }
+
+  // Publishes blocks of the request that another source has, sorted by index; block_id is ignored. For each one that
+  // the prefix cache lacks, takes a free block and calls copy(i, block_id) to fill it with blocks[i]. Stops early if no
+  // block is free, or if a block before first_block is not cached. All of them are free afterwards, and reused last.
+  // Returns the number of indices for which it filled a block. REQUIRES: the request has the tokens of the blocks.
+  int64_t InsertLoadedBlocks(Request& request, int64_t first_block, std::span<const SequenceBlock> blocks,
+                             const std::function<void(size_t i, int32_t block_id)>& copy);
+
+  // Returns true if the whole request, with this hit, and num_extra_blocks more fit into the free blocks.
+  bool FullSequenceFits(const Request& request, const ComputedBlocks& computed, int64_t num_extra_blocks) const;
 
   // Frees all blocks of the request. Its cached blocks stay in the prefix cache.
   void Free(const Request& request);
@@ -135,7 +145,7 @@ class KVCacheManager {
   Tables& StartTables(const Request& request, const ComputedBlocks& computed);
   // Replaces the last block of a fork in every group with a copy.
   void CopyLastBlock(Tables& tables);
-  void RemoveSkippedBlocks(Tables& tables, int64_t num_computed_tokens);
+  void RemoveSkippedBlocks(Request& request, Tables& tables);
   void CacheBlocks(Request& request, Tables& tables, int64_t num_tokens);
   PrefixKey MakeKey(Request& request, int64_t block_index, PrefixNodeId parent);
 
@@ -146,6 +156,8 @@ class KVCacheManager {
   std::unordered_map<RequestId, Tables> tables_;
   PrefixCacheStats stats_;
   std::vector<BlockCopy> block_copies_;
+  SkipListener skip_listener_;
+  std::vector<SequenceBlock> sequence_blocks_;  // the result of PublishedBlocks, or the skipped blocks
   // prefix_ids_ and hits_ are results of the last lookup.
   std::vector<PrefixNodeId> prefix_ids_;
   std::vector<std::vector<KVCacheBlock*>> hits_;  // [num_groups]

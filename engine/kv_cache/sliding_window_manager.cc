@@ -38,7 +38,7 @@ void SlidingWindowManager::FindLongestCacheHit(std::span<const PrefixNodeId> pre
 }
 
 int64_t SlidingWindowManager::NumSkippedBlocks(int64_t num_computed_tokens) const {
-  return std::max<int64_t>(0, num_computed_tokens - sliding_window_ + 1) / pool_.block_size();
+  return vllm::NumSkippedBlocks(sliding_window_, pool_.block_size(), num_computed_tokens);
 }
 
 int64_t SlidingWindowManager::PeakBlocks(int64_t num_blocks) const { return std::min(num_blocks, peak_blocks_); }

@@ -29,6 +29,8 @@ struct KVDiskBlock {
   BlockHash parent_hash;
   std::vector<int32_t> token_ids;
   std::string extra_keys;
+  uint32_t group = 0;                    // of the KV cache; part of the hash and the extra keys if there are several
+  int64_t index = 0;                     // within the sequence
   std::unique_ptr<std::byte[]> payload;  // [payload_bytes]; null until the block is loaded
 
   KVBlockKey Key() const { return {hash, parent_hash, token_ids, extra_keys}; }
@@ -39,7 +41,7 @@ struct KVDiskBlock {
   }
 };
 
-// Blocks that follow each other in a prompt.
+// Blocks of one sequence, sorted by index.
 struct KVDiskLoad {
   int64_t load_id = 0;
   int64_t first_block = 0;

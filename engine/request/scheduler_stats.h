@@ -17,7 +17,8 @@ struct PrefixCacheStats {
   double HitRate() const { return queries > 0 ? static_cast<double>(hits) / static_cast<double>(queries) : 0.0; }
 };
 
-// KV blocks that were copied between the KV cache and another store, such as the KV cache on disk.
+// KV that was copied between the KV cache and another store, such as the KV cache on disk. If a model has several
+// KV-cache groups, a saved block of one counts as the tokens of a block divided by the number of groups.
 struct KVTransferStats {
   int64_t num_loaded_tokens = 0;
   int64_t num_saved_tokens = 0;  // includes those that are still being written

@@ -6,8 +6,10 @@
 // incomplete load only means that more tokens are computed.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "engine/kv_cache/kv_cache_block.h"
 #include "engine/request/request.h"
@@ -23,24 +25,26 @@ class KVConnector {
     // The request started this load. False: another request did, and this one waits for the same blocks.
     bool is_leader = false;
   };
-  // Starts to load at most max_blocks blocks that follow the request's first first_block blocks, if the store has them
-  // and loading takes less time than computing. Ids of loads are not reused. REQUIRES: max_blocks > 0; the request has
+  // Starts to load the KV of at most max_blocks blocks of tokens that follow the request's first first_block blocks, if
+  // the store has it and loading takes less time than computing. Of a group with a sliding window, these are the blocks
+  // that later tokens attend to. Ids of loads are not reused. REQUIRES: max_blocks > 0; the request has
   // tokens for all of these blocks.
   virtual StartedLoad StartLoad(Request& request, int64_t first_block, int64_t max_blocks) = 0;
 
   struct FinishedLoad {
     int64_t load_id = 0;
     int64_t first_block = 0;
-    int64_t num_blocks = 0;  // verified; may be fewer than were started
+    // Verified, sorted by index; may be fewer than were started. block_id is not set.
+    std::vector<SequenceBlock> blocks;
   };
   // Returns the next load that has ended, or null. The result, and its blocks, are valid until the next call.
   virtual const FinishedLoad* NextFinishedLoad() = 0;
-  // Copies block first_block + index of the last FinishedLoad into the KV cache.
-  virtual void CopyIn(int64_t index, int32_t block_id) = 0;
+  // Copies blocks[i] of the last FinishedLoad into the KV cache.
+  virtual void CopyIn(size_t i, int32_t block_id) = 0;
 
-  // Saves those of the request's first blocks that the store does not have. Their KV is computed. Copies them before it
+  // Saves those of the request's blocks that the store does not have. Their KV is computed. Copies them before it
   // returns. May save only some of them. Returns the number of blocks that it saves.
-  virtual int64_t Save(Request& request, std::span<KVCacheBlock* const> blocks) = 0;
+  virtual int64_t Save(Request& request, std::span<const SequenceBlock> blocks) = 0;
 };
 
 }  // namespace vllm

@@ -50,8 +50,8 @@ class Scheduler {
   ~Scheduler();
 
   // Loads the KV of prompts from this store, and saves that of finished requests in it. Borrowed. Call this once,
-  // before the first request. REQUIRES: there is one KV-cache group.
-  void SetKVConnector(KVConnector* connector) { connector_ = connector; }
+  // before the first request.
+  void SetKVConnector(KVConnector* connector);
   // Publishes the KV that has been loaded since the last call, and lets its requests be admitted. Call this before
   // Schedule, not between Schedule and UpdateFromOutput.
   void FinishLoads();
@@ -141,6 +141,7 @@ class Scheduler {
   // Saves the KV of a request that ends or is preempted. Call this before its blocks are freed. REQUIRES: the KV of its
   // num_computed_tokens is computed.
   void SaveBlocks(Request& request);
+  void Save(Request& request, std::span<const SequenceBlock> blocks);
   // Admits the first waiting request. Returns false if no blocks are available for it.
   bool AdmitFirst(int64_t num_new_tokens, const ComputedBlocks& computed);
   // Returns true if an interactive request has not computed its prompt, or has to compute it again.

@@ -17,12 +17,8 @@ bool Scheduler::StartLoad(Request& request, const ComputedBlocks& computed) {
   const int64_t max_blocks = (request.num_tokens() - 1) / block_size - first_block;
   if (max_blocks <= 0) return false;
   // Load only if the whole request fits now. Otherwise it could not be admitted, and the loaded blocks would only take
-  // memory from others. The free blocks of the hit must stay, because the loaded blocks are of use only after them.
-  int64_t num_free = kv_cache_.pool().num_free_blocks() - NumBeamBlocks(request);
-  for (const std::vector<KVCacheBlock*>& hit : computed.groups) {
-    num_free -= std::count_if(hit.begin(), hit.end(), [](const KVCacheBlock* b) { return b->ref_cnt == 0; });
-  }
-  if (kv_cache_.BlocksFor(request.num_tokens()) - first_block > num_free) return false;
+  // memory from others.
+  if (!kv_cache_.FullSequenceFits(request, computed, NumBeamBlocks(request))) return false;
   const KVConnector::StartedLoad load = connector_->StartLoad(request, first_block, max_blocks);
   if (load.load_id == 0) return false;
   request.num_blocks_at_load = first_block;
@@ -43,8 +39,8 @@ void Scheduler::FinishLoads() {
       if (request->kv_load_id != load->load_id || !request->leads_kv_load) continue;
       has_leader = true;
       const int64_t num_blocks =
-          kv_cache_.InsertLoadedBlocks(*request, load->first_block, load->num_blocks,
-                                       [this](int64_t index, int32_t id) { connector_->CopyIn(index, id); });
+          kv_cache_.InsertLoadedBlocks(*request, load->first_block, load->blocks,
+                                       [this](size_t i, int32_t block_id) { connector_->CopyIn(i, block_id); });
       kv_transfer_.num_loaded_tokens += num_blocks * kv_cache_.block_size();
     }
     // Iterate backwards, so that requests that return to the front of the waiting queue keep their order.
@@ -66,8 +62,18 @@ void Scheduler::SaveBlocks(Request& request) {
   // Logits that are not numbers are found when a token is sampled. Before that, the KV may contain such values.
   if (request.first_token_time == SteadyTime{}) return;
   const int64_t num_tokens = std::min(request.num_computed_tokens, request.num_tokens() - 1);
-  const int64_t num_blocks = connector_->Save(request, kv_cache_.PublishedBlocks(request, num_tokens));
-  kv_transfer_.num_saved_tokens += num_blocks * kv_cache_.block_size();
+  Save(request, kv_cache_.PublishedBlocks(request, num_tokens));
+}
+
+void Scheduler::Save(Request& request, std::span<const SequenceBlock> blocks) {
+  if (blocks.empty()) return;
+  const int64_t num_blocks = connector_->Save(request, blocks);
+  kv_transfer_.num_saved_tokens += num_blocks * kv_cache_.block_size() / static_cast<int64_t>(kv_cache_.num_groups());
+}
+
+void Scheduler::SetKVConnector(KVConnector* connector) {
+  connector_ = connector;
+  kv_cache_.SetSkipListener([this](Request& request, std::span<const SequenceBlock> blocks) { Save(request, blocks); });
 }
 
 }  // namespace vllm

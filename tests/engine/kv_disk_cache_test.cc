@@ -318,12 +318,32 @@ TEST_F(KVDiskCacheTest, EngineWithoutPrefixCachingHasNoDiskCache) {
   EXPECT_FALSE(std::filesystem::exists(directory_));
 }
 
-TEST_F(KVDiskCacheTest, ModelWithSlidingWindowHasNoDiskCache) {
-  FakeModel model;
-  model.group_windows = {0, 32};
-  EngineCore engine_core(Config(), FakeExecutorFactory(model));
-  EXPECT_NE(engine_core.ready().kv_disk_cache_failure, "");
-  EXPECT_FALSE(std::filesystem::exists(directory_));
+// Any prefix of a long request can be continued, because the blocks that a window passes are saved as well.
+TEST_F(KVDiskCacheTest, PrefixesOfModelsWithSlidingWindowsAreLoaded) {
+  VllmConfig config = Config();
+  config.model.max_model_len = 512;
+  config.cache.num_blocks_override = 200;
+  for (const std::vector<int64_t>& windows : {std::vector<int64_t>{0, 32}, {0, 20, 50}, {40}}) {
+    FakeModel model;
+    model.group_windows = windows;
+    std::vector<int32_t> prompt(300, 7);
+    prompt[0] = static_cast<int32_t>(windows.size());
+    const auto first = FakeRequest(1, prompt, 40);
+    {
+      EngineCore engine_core(config, FakeExecutorFactory(model));
+      EXPECT_EQ(engine_core.ready().kv_disk_cache_failure, "");
+      EXPECT_EQ(RunOne(engine_core, first).token_ids, FakeGenerate(*first, 40, 259));
+    }
+    for (const size_t length : {20, 100, 250}) {
+      std::vector<int32_t> other(prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>(length));
+      other.push_back(200);
+      const auto request = FakeRequest(2, other, 10);
+      EngineCore engine_core(config, FakeExecutorFactory(model));
+      const Answer answer = RunOne(engine_core, request);
+      EXPECT_EQ(answer.token_ids, FakeGenerate(*request, 10, 259));
+      EXPECT_EQ(answer.num_cached_tokens, static_cast<int64_t>(length / 16 * 16)) << windows.size() << " " << length;
+    }
+  }
 }
 
 TEST_F(KVDiskCacheTest, TracedEngineHasNoDiskCache) {
@@ -367,19 +387,25 @@ TEST_F(KVDiskCacheTest, RandomWorkloadsProduceTheSameTokens) {
   };
   const std::vector<int32_t> shared = RandomTokens(random, 120);
   auto recorded = std::make_shared<testing_support::RecordedOutputs>();
+  const std::vector<std::vector<int64_t>> all_windows = {{0}, {0}, {0, 32}, {24}, {0, 16, 40}};
   int64_t num_cached_tokens = 0;
-  for (int round = 0; round < 60; ++round) {
+  int64_t num_loaded_tokens = 0;
+  for (int round = 0; round < 100; ++round) {
     VllmConfig config = Config();
     config.model.max_model_len = 200;
     config.kv_disk_cache.max_bytes = round % 5 == 0 ? int64_t{100} << 10 : int64_t{4} << 20;
-    config.cache.num_blocks_override = std::vector<int64_t>{13, 16, 30, 200}[random() % 4];
+    model.group_windows = all_windows[random() % all_windows.size()];
+    FakeModel calm_model;
+    calm_model.group_windows = model.group_windows;
+    config.cache.num_blocks_override =
+        std::vector<int64_t>{13, 16, 30, 200}[random() % 4] * static_cast<int64_t>(model.group_windows.size());
     config.scheduler.max_num_seqs = std::vector<int64_t>{1, 3, 8, 64}[random() % 4];
     config.scheduler.max_num_batched_tokens = std::vector<int64_t>{5, 16, 100, 2048}[random() % 4];
     config.scheduler.policy = random() % 2 == 0 ? SchedulingPolicy::kFcfs : SchedulingPolicy::kPriority;
     if (random() % 3 == 0) config.speculative = testing_support::VerifyAll(1 + static_cast<int64_t>(random() % 6));
-    EngineCore engine_core(config, testing_support::WithDrafts(
-                                       FakeExecutorFactory(round % 2 == 0 ? model : FakeModel()),
-                                       testing_support::DraftKind::kMixed, recorded, static_cast<uint32_t>(round)));
+    EngineCore engine_core(config, testing_support::WithDrafts(FakeExecutorFactory(round % 2 == 0 ? model : calm_model),
+                                                               testing_support::DraftKind::kMixed, recorded,
+                                                               static_cast<uint32_t>(round)));
     ASSERT_EQ(engine_core.ready().kv_disk_cache_failure, "");
 
     Answers answers;
@@ -426,9 +452,11 @@ TEST_F(KVDiskCacheTest, RandomWorkloadsProduceTheSameTokens) {
       ASSERT_EQ(answer.finish_reason, FinishReason::kLength) << "round " << round << " request " << id;
       ASSERT_EQ(answer.token_ids, expected) << "round " << round << " request " << id;
     }
+    num_loaded_tokens += engine_core.GetStats().kv_transfer.num_loaded_tokens;
     if (random() % 3 == 0) Damage(random);
   }
   EXPECT_GT(num_cached_tokens, 1000);
+  EXPECT_GT(num_loaded_tokens, 1000);
 }
 
 TEST_F(KVDiskCacheTest, BlocksAreLoadedOnlyIfThatIsFasterThanComputingThem) {
@@ -437,12 +465,7 @@ TEST_F(KVDiskCacheTest, BlocksAreLoadedOnlyIfThatIsFasterThanComputingThem) {
   testing::FakeExecutor executor(config, FakeModel());
   executor.InitializeKVCache(4);
   Request request(FakeRequest(1, std::vector<int32_t>(40, 7), 1));
-  {
-    std::vector<KVCacheBlock> blocks(2);
-    blocks[0].block_id = 1;
-    blocks[1].block_id = 2;
-    DiskKVConnector(config, executor).Save(request, std::vector<KVCacheBlock*>{&blocks[0], &blocks[1]});
-  }
+  { DiskKVConnector(config, executor).Save(request, std::vector<SequenceBlock>{{0, 0, 1}, {0, 1, 2}}); }
   DiskKVConnector connector(config, executor);
   // Nothing is measured yet, so the blocks are loaded.
   const KVConnector::StartedLoad load = connector.StartLoad(request, 0, 2);
@@ -450,7 +473,7 @@ TEST_F(KVDiskCacheTest, BlocksAreLoadedOnlyIfThatIsFasterThanComputingThem) {
   const KVConnector::FinishedLoad* finished = nullptr;
   while ((finished = connector.NextFinishedLoad()) == nullptr) connector.WaitForLoad(std::chrono::milliseconds(1000));
   EXPECT_EQ(finished->load_id, load.load_id);
-  EXPECT_EQ(finished->num_blocks, 2);
+  EXPECT_EQ(finished->blocks.size(), 2u);
   connector.RecordStep(64, std::chrono::duration<double>(1e-12));
   EXPECT_EQ(connector.StartLoad(request, 0, 2).load_id, 0);
   connector.RecordStep(64, std::chrono::duration<double>(1e6));

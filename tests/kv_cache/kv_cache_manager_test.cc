@@ -280,13 +280,20 @@ TEST(KVCacheManagerTest, HashCollisionsDoNotChangeHits) {
   EXPECT_EQ(colliding.manager.CheckIntegrity(), "");
 }
 
+// The blocks [first, end) of group 0.
+std::vector<SequenceBlock> BlocksOf(int64_t first, int64_t end) {
+  std::vector<SequenceBlock> blocks;
+  for (int64_t index = first; index < end; ++index) blocks.push_back({0, index});
+  return blocks;
+}
+
 TEST(KVCacheManagerTest, LoadedBlocksAreHitsAndFree) {
   ManagerFixture f(10);
   Request request(MakeCore(1, Iota(0, 13)));
-  std::vector<int64_t> copied;
-  const auto copy = [&](int64_t index, int32_t /*block_id*/) { copied.push_back(index); };
-  EXPECT_EQ(f.manager.InsertLoadedBlocks(request, 0, 3, copy), 3);
-  EXPECT_EQ(copied, (std::vector<int64_t>{0, 1, 2}));
+  std::vector<size_t> copied;
+  const auto copy = [&](size_t i, int32_t /*block_id*/) { copied.push_back(i); };
+  EXPECT_EQ(f.manager.InsertLoadedBlocks(request, 0, BlocksOf(0, 3), copy), 3);
+  EXPECT_EQ(copied, (std::vector<size_t>{0, 1, 2}));
   EXPECT_EQ(f.manager.pool().num_free_blocks(), 10);
   EXPECT_EQ(f.manager.CheckIntegrity(), "");
   EXPECT_EQ(f.Admit(request), 12);
@@ -298,23 +305,24 @@ TEST(KVCacheManagerTest, LoadedBlocksThatAreCachedAreNotFilledAgain) {
   Request a(MakeCore(1, Iota(0, 9)));
   f.Admit(a);
   Request b(MakeCore(2, Iota(0, 13)));
-  std::vector<int64_t> copied;
-  EXPECT_EQ(f.manager.InsertLoadedBlocks(b, 1, 2, [&](int64_t index, int32_t) { copied.push_back(index); }), 1);
-  EXPECT_EQ(copied, (std::vector<int64_t>{1}));
+  std::vector<size_t> copied;
+  const auto copy = [&](size_t i, int32_t /*block_id*/) { copied.push_back(i); };
+  EXPECT_EQ(f.manager.InsertLoadedBlocks(b, 1, BlocksOf(1, 3), copy), 1);
+  EXPECT_EQ(copied, (std::vector<size_t>{1}));
   EXPECT_EQ(f.manager.CheckIntegrity(), "");
 }
 
 TEST(KVCacheManagerTest, LoadedBlocksWhosePrefixWasEvictedAreDropped) {
   ManagerFixture f(10);
   Request request(MakeCore(1, Iota(0, 13)));
-  EXPECT_EQ(f.manager.InsertLoadedBlocks(request, 1, 2, [](int64_t, int32_t) { FAIL(); }), 0);
+  EXPECT_EQ(f.manager.InsertLoadedBlocks(request, 1, BlocksOf(1, 3), [](size_t, int32_t) { FAIL(); }), 0);
   EXPECT_EQ(f.manager.CheckIntegrity(), "");
 }
 
 TEST(KVCacheManagerTest, LoadedBlocksDoNotEvictTheirPrefix) {
   ManagerFixture f(2);
   Request request(MakeCore(1, Iota(0, 13)));
-  EXPECT_EQ(f.manager.InsertLoadedBlocks(request, 0, 3, [](int64_t, int32_t) {}), 2);
+  EXPECT_EQ(f.manager.InsertLoadedBlocks(request, 0, BlocksOf(0, 3), [](size_t, int32_t) {}), 2);
   EXPECT_EQ(f.manager.GetComputedBlocks(request).num_tokens, 8);
   EXPECT_EQ(f.manager.CheckIntegrity(), "");
 }
@@ -326,6 +334,47 @@ TEST(KVCacheManagerTest, BlocksOfAFailedRequestAreNotPublished) {
   EXPECT_EQ(f.manager.PublishedBlocks(request, 9).size(), 2u);
   f.manager.EvictPublishedBy(1);
   EXPECT_TRUE(f.manager.PublishedBlocks(request, 9).empty());
+}
+
+// Blocks of 4 tokens in a group with full attention and one with a window of 6 tokens, of which a token attends to 5.
+TEST(KVCacheManagerTest, BlocksThatAWindowHasPassedAreReported) {
+  CacheConfig cache;
+  cache.block_size = 4;
+  cache.num_blocks = 20;
+  cache.group_windows = {0, 6};
+  KVCacheManager manager(cache, 100);
+  std::vector<SequenceBlock> skipped;
+  manager.SetSkipListener([&](Request& request, std::span<const SequenceBlock> blocks) {
+    EXPECT_EQ(request.id(), 1u);
+    skipped.insert(skipped.end(), blocks.begin(), blocks.end());
+  });
+  Request request(MakeCore(1, Iota(0, 20)));
+  ASSERT_TRUE(manager.AllocateSlots(request, 16, manager.GetComputedBlocks(request), {}));
+  EXPECT_TRUE(skipped.empty());
+  const auto window_ids = manager.Blocks(1, 1);
+  const std::vector<SequenceBlock> expected = {{1, 0, window_ids[0]->block_id}, {1, 1, window_ids[1]->block_id}};
+  request.num_computed_tokens = 16;
+  ASSERT_TRUE(manager.AllocateSlots(request, 4));
+  EXPECT_EQ(skipped, expected);
+  // Blocks 0 to 4 of the first group, and 2 to 4 of the second.
+  EXPECT_EQ(manager.PublishedBlocks(request, 20).size(), 5u + 3u);
+  EXPECT_EQ(manager.CheckIntegrity(), "");
+}
+
+TEST(KVCacheManagerTest, LoadedBlocksOfAWindowAreHits) {
+  CacheConfig cache;
+  cache.block_size = 4;
+  cache.num_blocks = 20;
+  cache.group_windows = {0, 6};
+  KVCacheManager manager(cache, 100);
+  Request request(MakeCore(1, Iota(0, 20)));
+  // Tokens after the first 12 attend to the last two blocks of the window's group.
+  const std::vector<SequenceBlock> blocks = {{0, 0}, {0, 1}, {1, 1}, {0, 2}, {1, 2}};
+  std::vector<size_t> copied;
+  EXPECT_EQ(manager.InsertLoadedBlocks(request, 0, blocks, [&](size_t i, int32_t) { copied.push_back(i); }), 3);
+  EXPECT_EQ(copied, (std::vector<size_t>{0, 1, 2, 3, 4}));
+  EXPECT_EQ(manager.GetComputedBlocks(request).num_tokens, 12);
+  EXPECT_EQ(manager.CheckIntegrity(), "");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/support/kv_probe_model.h"
+#include "tests/support/temp_directory.h"
 #include "tests/system/mixed_requests.h"
 #include "tests/system/run_requests.h"
 #include "tokenizer/loaders/load_tokenizer.h"
@@ -127,6 +128,16 @@ TEST_P(KVGroupsTest, PrefixCachingDoesNotChangeResults) {
   EXPECT_GT(stats_.prefix_cache.hits, 0);
   ExpectBase({.max_num_seqs = 3, .max_num_batched_tokens = 50, .block_size = 32});
   ExpectBase({.max_num_seqs = 3, .long_prefill_token_threshold = 30});
+}
+
+TEST_P(KVGroupsTest, DiskCacheDoesNotChangeResults) {
+  const TempDirectory temp;
+  const std::string directory = temp.path() + "/kv";
+  ExpectBase({.max_num_seqs = 3, .kv_disk_cache = directory});
+  EXPECT_GT(stats_.kv_transfer.num_saved_tokens, 0);
+  ExpectBase({.max_num_seqs = 3, .kv_disk_cache = directory});
+  EXPECT_GT(stats_.kv_transfer.num_loaded_tokens, 0);
+  ExpectBase({.max_num_batched_tokens = 50, .kv_disk_cache = directory});
 }
 
 TEST_P(KVGroupsTest, PreemptionDoesNotChangeResults) {

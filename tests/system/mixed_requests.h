@@ -30,6 +30,7 @@ struct EngineSetup {
   std::optional<kernels::Isa> isa = std::nullopt;
   int64_t engines = 1;
   SpeculativeConfig speculative = {};
+  std::string kv_disk_cache = {};  // the directory; empty: no cache on disk
 };
 
 inline VllmConfig MakeConfig(const std::string& directory, const EngineSetup& setup) {
@@ -52,6 +53,13 @@ inline VllmConfig MakeConfig(const std::string& directory, const EngineSetup& se
   config.isa = setup.isa;
   config.speculative = setup.speculative;
   config.Finalize();
+  if (!setup.kv_disk_cache.empty()) {
+    config.kv_disk_cache = {.directory = setup.kv_disk_cache,
+                            .max_bytes = int64_t{64} << 20,
+                            .model_identity = "model",
+                            .label = "",
+                            .loads_only_if_faster = false};
+  }
   return config;
 }
 
