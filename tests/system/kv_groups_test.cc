@@ -132,12 +132,16 @@ TEST_P(KVGroupsTest, PrefixCachingDoesNotChangeResults) {
 
 TEST_P(KVGroupsTest, DiskCacheDoesNotChangeResults) {
   const TempDirectory temp;
-  const std::string directory = temp.path() + "/kv";
-  ExpectBase({.max_num_seqs = 3, .kv_disk_cache = directory});
+  EngineSetup setup;
+  setup.max_num_seqs = 3;
+  setup.kv_disk_cache = temp.path() + "/kv";
+  ExpectBase(setup);
   EXPECT_GT(stats_.kv_transfer.num_saved_tokens, 0);
-  ExpectBase({.max_num_seqs = 3, .kv_disk_cache = directory});
+  ExpectBase(setup);
   EXPECT_GT(stats_.kv_transfer.num_loaded_tokens, 0);
-  ExpectBase({.max_num_batched_tokens = 50, .kv_disk_cache = directory});
+  setup.max_num_seqs = 128;
+  setup.max_num_batched_tokens = 50;
+  ExpectBase(setup);
 }
 
 TEST_P(KVGroupsTest, PreemptionDoesNotChangeResults) {
