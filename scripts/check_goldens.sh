@@ -24,6 +24,7 @@ table=(
   "safetensors_verdicts tests/data"
   "ngram_drafts tests/data/spec_decode"
   "beam_search_golden tests/data"
+  "perplexity_golden tests/data"
   "sampler_golden tests/data"
   "tokenizer_golden tests/data/tokenizer"
   "tokenizer_models_golden tests/data/tokenizer"
