@@ -126,6 +126,10 @@ _vllmcli() {
     --dataset) compopt -o filenames; COMPREPLY=($(compgen -f -- "$current")); return ;;
     --output-json) compopt -o filenames; COMPREPLY=($(compgen -f -- "$current")); return ;;
     --compare) compopt -o filenames; COMPREPLY=($(compgen -f -- "$current")); return ;;
+    --context) return ;;
+    --stride) return ;;
+    --kl-reference) _vllmcli_model "$1" "$typed"; return ;;
+    --kl-reference-quantization) COMPREPLY=($(compgen -W 'none int8 int4' -- "$current")); return ;;
     --tensor-parallel-size) return ;;
     --threads-per-rank) return ;;
     --data-parallel-size) return ;;
@@ -148,7 +152,7 @@ _vllmcli() {
     --config) compopt -o filenames; COMPREPLY=($(compgen -f -- "$current")); return ;;
   esac
   if (( COMP_CWORD == 1 )) && [[ $current != -* ]]; then
-    COMPREPLY=($(compgen -W 'chat chats run complete batch presets cache bench top tokenize render models pull show trace config completions' -- "$current"))
+    COMPREPLY=($(compgen -W 'chat chats run complete batch presets cache bench perplexity top tokenize render models pull show trace config completions' -- "$current"))
     return
   fi
   if [[ -z $command ]]; then
@@ -197,6 +201,12 @@ _vllmcli() {
         COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --kv-disk-cache --max-model-len --n --seed --revision --json --quiet --input-len --prefix-len --output-len --batch-size --num-iters-warmup --num-iters --num-prompts --dataset --output-json --compare --tensor-parallel-size --threads-per-rank --data-parallel-size --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-prefix-caching --no-enable-prefix-caching --enable-chunked-prefill --no-enable-chunked-prefill --enable-in-reasoning --no-enable-in-reasoning --enable-jump-decoding --no-enable-jump-decoding --speculative-config --scheduling-policy --max-logprobs --logprobs-mode --max-output-memory --linear-backend --publish --no-publish --isa --trace --color --config --help -h --help-all --version -V' -- "$current"))
       else
         COMPREPLY=($(compgen -W 'latency throughput' -- "$current"))
+      fi ;;
+    perplexity)
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --revision --json --quiet --context --stride --kl-reference --kl-reference-quantization --tensor-parallel-size --threads-per-rank --data-parallel-size --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --linear-backend --publish --no-publish --isa --color --config --help -h --help-all --version -V' -- "$current"))
+      else
+        compopt -o filenames; COMPREPLY=($(compgen -f -- "$current"))
       fi ;;
     top)
       if [[ $current == -* ]]; then

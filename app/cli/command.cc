@@ -88,6 +88,16 @@ constexpr auto kCommands = std::to_array<CommandInfo>({
      "--load-format dummy needs only a directory with config.json.",
      "vllmcli bench latency -m ./model --input-len 128 --output-len 64 --batch-size 1\n"
      "vllmcli bench throughput -m ./model --num-prompts 200 --json"},
+    {Command::kPerplexity, "perplexity", "FILE", "", OperandKind::kFile, "measure how well a model predicts a text",
+     "Prints the perplexity of the text in FILE, or of standard input if FILE is -, as llama.cpp's llama-perplexity "
+     "defines it: the text is cut into chunks of --context tokens, each begins with BOS if the tokenizer adds it, and "
+     "the tokens of its second half count. A lower perplexity is better; values of models with different tokenizers "
+     "cannot be compared. With --kl-reference or --kl-reference-quantization, also prints how far the model's "
+     "distributions are from those of a reference with the same vocabulary: the KL divergence, how often both have the "
+     "same most probable token, and the ratio of the perplexities. Both models are then in memory.",
+     "vllmcli perplexity wiki.test.raw -m ./SmolLM2-1.7B-Instruct-Q4_K_M.gguf\n"
+     "vllmcli perplexity wiki.test.raw -m ./model -q int4 --kl-reference-quantization none\n"
+     "vllmcli perplexity - -m ./Q4_K_M.gguf --kl-reference ./F16.gguf --json <book.txt"},
     {Command::kTop, "top", "[PID]", "", OperandKind::kNone, "watch a running engine",
      "Shows what a running vllmcli does: its requests, token rates, steps and KV blocks. Without PID, shows the "
      "process that started last; Tab lists the others. p pauses admission, so that no new request starts, and k aborts "

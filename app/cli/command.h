@@ -27,6 +27,7 @@ enum class Command : uint32_t {
   kTop = 1u << 15,
   kPresets = 1u << 20,
   kCache = 1u << 21,
+  kPerplexity = 1u << 22,
 };
 
 // What the arguments of a command name, for the completions.

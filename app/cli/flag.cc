@@ -14,12 +14,13 @@ using enum ValueKind;
 using enum FlagGroup;
 
 constexpr uint32_t kGenerate = Bits(kChat, kRun, kComplete, kBatch);
-constexpr uint32_t kEngines = kGenerate | Bits(kBench);
+constexpr uint32_t kSamplers = kGenerate | Bits(kBench);
+constexpr uint32_t kEngines = kSamplers | Bits(kPerplexity);
 constexpr uint32_t kOnce = Bits(kRun, kComplete);
 constexpr uint32_t kWithModel = kEngines | Bits(kTokenize, kRender, kShow);
 constexpr uint32_t kTemplated = Bits(kChat, kRun, kBatch, kRender);
 constexpr uint32_t kJson = kOnce | Bits(kBatch, kTokenize, kRender, kShow, kBench, kModels, kConfig, kChats, kTop,
-                                        kTrace, kPresets, kPull, kCache);
+                                        kTrace, kPresets, kPull, kCache, kPerplexity);
 constexpr uint32_t kEvery = 0xFFFFFFFF;
 
 constexpr Flag kFlags[] = {
@@ -39,11 +40,11 @@ constexpr Flag kFlags[] = {
     {"packed-cache-size", 0, kSize, "SIZE", "", "16Gi", kModel, kEngines, false, true,
      "disk space limit of the packed-weight cache in $XDG_CACHE_HOME/vllmcli/packed, which speeds up later starts; "
      "0: no cache"},
-    {"kv-disk-cache", 0, kText, "SIZE|off", "", "", kModel, kEngines, false, true,
+    {"kv-disk-cache", 0, kText, "SIZE|off", "", "", kModel, kSamplers, false, true,
      "disk space limit of the cache of keys and values in $XDG_CACHE_HOME/vllmcli/kv, with which a later run need not "
      "read the same beginning of a prompt again; default: 4G for chat, run and batch with models of more than 200 MB, "
      "off otherwise"},
-    {"max-model-len", 0, kInteger, "N", "", "", kModel, kEngines, false, true,
+    {"max-model-len", 0, kInteger, "N", "", "", kModel, kSamplers, false, true,
      "maximum length of prompt and output together, in tokens; default: the model's limit"},
 
     {"reasoning-parser", 0, kText, "NAME", "", "auto", kModel, kGenerate, false, true,
@@ -149,7 +150,7 @@ constexpr Flag kFlags[] = {
      "answer with a text of this grammar, in llama.cpp's GBNF or llguidance's Lark format; off: none"},
     {"structural-tag", 0, kText, "FILE|JSON", "", "", kSampling, kGenerate, false, true,
      "constrain the parts of the answer between tags, as vLLM's structural_tag; off: none"},
-    {"n", 0, kInteger, "N", "", "1", kSampling, kEngines & ~Bits(kChat), false, true,
+    {"n", 0, kInteger, "N", "", "1", kSampling, kSamplers & ~Bits(kChat), false, true,
      "number of answers per prompt, 1 to 128"},
     {"best-of", 0, kInteger, "N", "", "", kSampling, kGenerate & ~Bits(kChat), false, false,
      "sample N answers per prompt, and return the --n with the highest cumulative log probability"},
@@ -171,7 +172,7 @@ constexpr Flag kFlags[] = {
     {"allowed-token-ids", 0, kIds, "IDS", "", "", kSampling, kGenerate, true, true, "generate only these token ids"},
     {"bad-words", 0, kText, "TEXT", "", "", kSampling, kGenerate, true, true,
      "never generate the token sequence of this string; up to 1024 strings of up to 256 bytes each"},
-    {"seed", 0, kUnsigned, "N", "", "", kSampling, kEngines, false, true,
+    {"seed", 0, kUnsigned, "N", "", "", kSampling, kSamplers, false, true,
      "random seed; default: a new one per run for chat, run and complete, 0 for batch and bench"},
     {"include-stop-str-in-output", 0, kSwitch, "", "", "", kSampling, kGenerate, false, true,
      "include the stop string in the output"},
@@ -318,6 +319,18 @@ constexpr Flag kFlags[] = {
     {"compare", 0, kPath, "FILE", "", "", kBenchRun, Bits(kBench), false, false,
      "show the results next to those of an earlier run, saved with --output-json"},
 
+    // The perplexity command.
+    {"context", 0, kInteger, "N", "", "512", kPerplexityRun, Bits(kPerplexity), false, false,
+     "tokens per chunk, at most the model's context"},
+    {"stride", 0, kInteger, "N", "", "", kPerplexityRun, Bits(kPerplexity), false, false,
+     "begin a chunk every N tokens and count its last N tokens, as llama.cpp's --ppl-stride; slower, and each token "
+     "has more context; default: chunks do not overlap"},
+    {"kl-reference", 0, kText, "MODEL", "", "", kPerplexityRun, Bits(kPerplexity), false, false,
+     "also compare with the distributions of this model, which must have the same vocabulary; default: the model of "
+     "-m, if --kl-reference-quantization is given"},
+    {"kl-reference-quantization", 0, kChoice, "METHOD", "none|int8|int4", "none", kPerplexityRun, Bits(kPerplexity),
+     false, false, "quantization of the reference at load time; it has all other settings of the model"},
+
     // Engine: vLLM's engine arguments, and some for CPUs and memory limits.
     {"tensor-parallel-size", 0, kInteger, "N", "", "1", kEngine, kEngines, false, true,
      "split the model across N ranks; short form: -tp"},
@@ -342,28 +355,28 @@ constexpr Flag kFlags[] = {
      "memory for the KV cache, such as 512M or 4Gi; default: based on free memory"},
     {"num-kv-blocks", 0, kInteger, "N", "", "", kEngine, kEngines, false, true,
      "number of KV cache blocks; overrides --kv-cache-memory"},
-    {"enable-prefix-caching", 0, kNegatable, "", "", "true", kEngine, kEngines, false, true,
+    {"enable-prefix-caching", 0, kNegatable, "", "", "true", kEngine, kSamplers, false, true,
      "reuse the KV cache of prefixes that requests share"},
     {"enable-chunked-prefill", 0, kNegatable, "", "", "true", kEngine, kEngines, false, true,
      "prefill long prompts in chunks over several steps"},
-    {"enable-in-reasoning", 0, kNegatable, "", "", "false", kEngine, kEngines, false, true,
+    {"enable-in-reasoning", 0, kNegatable, "", "", "false", kEngine, kSamplers, false, true,
      "let a schema or grammar constrain the model's thinking too, not only the answer after it"},
-    {"enable-jump-decoding", 0, kNegatable, "", "", "true", kEngine, kEngines, false, true,
+    {"enable-jump-decoding", 0, kNegatable, "", "", "true", kEngine, kSamplers, false, true,
      "append the tokens that a schema or grammar leaves no choice about, such as the keys of JSON, without a step of "
      "the model for each; the answer is the same"},
-    {"speculative-config", 0, kText, "CONFIG", "", kDefaultSpeculativeConfig, kEngine, kEngines, false, true,
+    {"speculative-config", 0, kText, "CONFIG", "", kDefaultSpeculativeConfig, kEngine, kSamplers, false, true,
      "draft several tokens and check them in one step, which changes the speed and no token: off, auto, ngram, suffix, "
      "grammar, or a JSON object with vLLM's keys, such as {\"method\": \"draft_model\", \"model\": \"OWNER/NAME\"}; "
      "bench without --dataset: off"},
     {"scheduling-policy", 0, kChoice, "POLICY", "fcfs|priority", "fcfs", kEngine, kEngines, false, true,
      "order of waiting requests; fcfs: first come, first served; priority: lowest priority value first"},
-    {"max-logprobs", 0, kInteger, "N", "", "20", kEngine, kEngines, false, true,
+    {"max-logprobs", 0, kInteger, "N", "", "20", kEngine, kSamplers, false, true,
      "largest K for --logprobs and --prompt-logprobs; -1: no limit"},
-    {"logprobs-mode", 0, kChoice, "MODE", "raw_logprobs|processed_logprobs", "raw_logprobs", kEngine, kEngines, false,
+    {"logprobs-mode", 0, kChoice, "MODE", "raw_logprobs|processed_logprobs", "raw_logprobs", kEngine, kSamplers, false,
      true,
      "distribution of --logprobs; raw_logprobs: the model's own; processed_logprobs: the one that tokens are drawn "
      "from, after temperature, penalties, top-k, top-p and the schema or grammar"},
-    {"max-output-memory", 0, kSize, "SIZE", "", "", kEngine, kEngines, false, true,
+    {"max-output-memory", 0, kSize, "SIZE", "", "", kEngine, kSamplers, false, true,
      "memory for the tokens and logprobs of unfinished requests; requests wait until they fit; a request that could "
      "exceed the limit on its own is rejected; default: an eighth of the memory left after the KV cache, but at "
      "least enough for one full-length answer"},
@@ -377,7 +390,7 @@ constexpr Flag kFlags[] = {
      kEngines, false, true,
      "instruction set of the kernels; auto: the best that this machine supports; $VLLMCLI_ISA overrides the default "
      "and the configuration file"},
-    {"trace", 0, kPath, "FILE", "", "", kEngine, kEngines, false, false,
+    {"trace", 0, kPath, "FILE", "", "", kEngine, kSamplers, false, false,
      "record the scheduler's decisions in the new file FILE, without any text, for vllmcli trace"},
 
     // All commands.
@@ -421,6 +434,8 @@ std::string_view TitleOf(FlagGroup group) {
       return "Batch";
     case kBenchRun:
       return "Benchmark";
+    case kPerplexityRun:
+      return "Perplexity";
     case kEngine:
       return "Engine";
     case kGeneral:

@@ -25,7 +25,17 @@ enum class ValueKind : uint8_t {
   kBias,    // a token id and its logit bias, "ID=V"
 };
 
-enum class FlagGroup : uint8_t { kModel, kSampling, kPrompt, kOutput, kBatchRun, kBenchRun, kEngine, kGeneral };
+enum class FlagGroup : uint8_t {
+  kModel,
+  kSampling,
+  kPrompt,
+  kOutput,
+  kBatchRun,
+  kBenchRun,
+  kPerplexityRun,
+  kEngine,
+  kGeneral
+};
 
 struct Flag {
   std::string_view name;  // without the leading dashes; also the configuration key
@@ -48,8 +58,8 @@ std::span<const Flag> FlagTable();
 // Returns the flag called `name` (without leading dashes), or null. An underscore in `name` matches a dash.
 const Flag* FindFlag(std::string_view name);
 std::string_view TitleOf(FlagGroup group);
-inline constexpr FlagGroup kFlagGroups[] = {FlagGroup::kModel,  FlagGroup::kPrompt,   FlagGroup::kSampling,
-                                            FlagGroup::kOutput, FlagGroup::kBatchRun, FlagGroup::kBenchRun,
-                                            FlagGroup::kEngine, FlagGroup::kGeneral};
+inline constexpr FlagGroup kFlagGroups[] = {FlagGroup::kModel,         FlagGroup::kPrompt,   FlagGroup::kSampling,
+                                            FlagGroup::kOutput,        FlagGroup::kBatchRun, FlagGroup::kBenchRun,
+                                            FlagGroup::kPerplexityRun, FlagGroup::kEngine,   FlagGroup::kGeneral};
 
 }  // namespace vllm::app

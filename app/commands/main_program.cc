@@ -19,6 +19,7 @@
 #include "app/cli/docs/help.h"
 #include "app/commands/commands.h"
 #include "app/commands/models/models_command.h"
+#include "app/perplexity/perplexity_command.h"
 #include "app/terminal/color_policy.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/progress_line.h"
@@ -52,6 +53,8 @@ int Dispatch(const Settings& settings) {
       return BatchCommand(settings);
     case Command::kBench:
       return BenchCommand(settings);
+    case Command::kPerplexity:
+      return PerplexityCommand(settings);
     case Command::kTokenize:
       return TokenizeCommand(settings);
     case Command::kRender:

@@ -33,6 +33,9 @@ std::string CommandNames() {
   return out;
 }
 
+// Returns true if the value of the flag is the name of a model.
+bool TakesModel(const Flag& flag) { return flag.name == "model" || flag.name == "kl-reference"; }
+
 std::string FlagNames(Command command) {
   std::string out;
   for (const Flag& flag : FlagTable()) {
@@ -115,7 +118,7 @@ std::string Bash() {
           "    " + pattern + ") COMPREPLY=($(compgen -W '" + Spaced(flag.choices) + "' -- \"$current\")); return ;;\n";
     } else if (flag.kind == ValueKind::kPath) {
       out += "    " + pattern + ") compopt -o filenames; COMPREPLY=($(compgen -f -- \"$current\")); return ;;\n";
-    } else if (flag.name == "model") {
+    } else if (TakesModel(flag)) {
       out += "    " + pattern + ") _vllmcli_model \"$1\" \"$typed\"; return ;;\n";
     } else {
       out += "    " + pattern + ") return ;;\n";
@@ -164,7 +167,7 @@ std::string ZshAction(const Flag& flag) {
   std::string action = ":" + std::string(flag.value_name) + ":";
   if (flag.kind == ValueKind::kChoice) return action + "(" + Spaced(flag.choices) + ")";
   if (flag.kind == ValueKind::kPath) return action + "_files";
-  if (flag.name == "model") return action + "_vllmcli_models";
+  if (TakesModel(flag)) return action + "_vllmcli_models";
   return action;
 }
 
@@ -270,7 +273,7 @@ std::string Fish() {
       out += " -l " + std::string(flag.name);
       if (flag.kind == ValueKind::kChoice) {
         out += " -x -a '" + Spaced(flag.choices) + "'";
-      } else if (flag.name == "model") {
+      } else if (TakesModel(flag)) {
         out += std::string(" -r -F -a ") + kFishModels;
       } else if (flag.kind == ValueKind::kPath) {
         out += " -r -F";

@@ -32,6 +32,9 @@ const std::vector<std::string_view>& FirstFlagsOf(std::optional<Command> command
       {Command::kBench,
        {"model", "load-format", "quantization", "json", "input-len", "output-len", "batch-size", "num-prompts",
         "compare", "max-num-seqs"}},
+      {Command::kPerplexity,
+       {"model", "quantization", "dtype", "json", "context", "stride", "kl-reference", "kl-reference-quantization",
+        "threads-per-rank"}},
   };
   static const std::vector<std::string_view> kNone;
   for (const FirstFlags& first : kFirst) {
