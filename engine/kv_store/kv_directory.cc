@@ -149,6 +149,11 @@ KVDirectory::Eviction KVDirectory::MakeRoom(int64_t bytes, int64_t max_bytes) co
   for (File& file : List()) {
     const bool is_segment = file.is_segment && file.is_regular;
     const bool is_in_use = is_segment && IsInUse(file.name);
+    // The size in the list may be from before its writer wrote the last blocks and closed it.
+    struct stat status {};
+    if (is_segment && !is_in_use && fstatat(directory_.fd(), file.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
+      file.bytes = status.st_size;
+    }
     // Its writer was killed before it wrote the header.
     const bool is_useless = is_segment && !is_in_use && file.bytes < static_cast<int64_t>(kKVSegmentHeaderBytes);
     if (is_useless && Delete(file.name)) continue;
