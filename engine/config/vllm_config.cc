@@ -90,6 +90,8 @@ void VllmConfig::Finalize() {
   if (cache.kv_cache_memory_bytes) CheckRange("--kv-cache-memory", *cache.kv_cache_memory_bytes, 1, kMaxBytes);
 
   CheckRange("--max-num-seqs", scheduler.max_num_seqs, 1, 4096);
+  CheckRange("--max-loras", scheduler.max_loras, 1, 4096);
+  CheckRange("--max-lora-rank", lora.max_lora_rank, 1, 65536);
   CheckRange("--max-num-batched-tokens", scheduler.max_num_batched_tokens, 1, kMaxBatchedTokens);
   CheckRange("--long-prefill-token-threshold", scheduler.long_prefill_token_threshold, 0, kMaxModelLen);
   if (scheduler.long_prefill_token_threshold > model.max_model_len) {

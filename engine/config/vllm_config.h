@@ -41,6 +41,16 @@ struct SchedulerConfig {
   // Admits a waiting request only if there are enough free blocks for its prompt and its output so far, not just for
   // its first chunk.
   bool scheduler_reserve_full_isl = true;
+  int64_t max_loras = 1;  // the LoRA adapters that running requests may use at the same time
+};
+
+struct LoRAAdapter;
+
+struct LoRAConfig {
+  int64_t max_lora_rank = 16;
+  // The adapters that requests may choose by name. Names are unique.
+  std::vector<std::shared_ptr<const LoRAAdapter>> adapters;
+  std::string default_lora;  // the adapter of requests that choose none; empty: the base model
 };
 
 struct ParallelConfig {
@@ -130,6 +140,7 @@ struct VllmConfig {
   KVDiskCacheConfig kv_disk_cache;
   StructuredOutputsConfig structured_outputs;
   SpeculativeConfig speculative;
+  LoRAConfig lora;
   // The engine of the draft model, if speculative.method is kDraftModel.
   std::shared_ptr<const VllmConfig> draft;
   int64_t max_logprobs = 20;

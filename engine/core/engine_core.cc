@@ -8,6 +8,7 @@
 #include "engine/core/draft_model_proposer.h"
 #include "engine/kv_cache/kv_cache_demand.h"
 #include "engine/kv_offload/disk_kv_connector.h"
+#include "engine/lora/lora_adapter.h"
 #include "engine/sched/scheduler.h"
 #include "engine/sched/scheduler_snapshot.h"
 #include "engine/spec_decode/make_proposer.h"
@@ -86,6 +87,7 @@ EngineCore::EngineCore(const VllmConfig& config, const ExecutorFactory& factory,
   executor_->InitializeKVCache(cache.num_blocks);
   if (interrupt_ != nullptr) executor_->SetCancellation(&interrupt_->flag());
   ready_.num_blocks = cache.num_blocks;
+  for (const auto& adapter : config.lora.adapters) lora_digests_.push_back(adapter->digest);
   scheduler_ = std::make_unique<Scheduler>(config.scheduler, cache, ready_.max_model_len);
   if (config.kv_disk_cache.enabled()) OpenKVDiskCache(config);
   if (trace_ != nullptr) trace_->Begin(config.scheduler, cache, ready_.max_model_len);
@@ -115,9 +117,20 @@ void EngineCore::OpenKVDiskCache(const VllmConfig& config) {
   }
 }
 
+bool EngineCore::HasAdapter(const EngineCoreRequest& request) const {
+  if (request.lora_slot < 0) return request.lora_digest.empty();
+  const auto slot = static_cast<size_t>(request.lora_slot);
+  return slot < lora_digests_.size() && lora_digests_[slot] == request.lora_digest;
+}
+
 void EngineCore::AddRequest(EngineCoreRequestPtr request) {
   std::string reason;
-  const bool accepted = scheduler_->AddRequest(request, &reason);
+  bool accepted = false;
+  if (HasAdapter(*request)) {
+    accepted = scheduler_->AddRequest(request, &reason);
+  } else {
+    reason = "lora: this engine does not have the adapter";
+  }
   if (trace_ != nullptr) trace_->Add(*request, accepted);
   if (accepted) return;
   for (int64_t i = 0; i < NumSequences(*request); ++i) {

@@ -72,9 +72,12 @@ class EngineCore {
   // Runs the step on the ranks and updates the scheduler, or rolls the step back if it was interrupted.
   void Execute(const SchedulerOutput& scheduler_output, EngineCoreOutputs& outputs);
   void OpenKVDiskCache(const VllmConfig& config);
+  // Returns false if the request names an adapter that this engine has not loaded, which only another process can do.
+  bool HasAdapter(const EngineCoreRequest& request) const;
   [[noreturn]] void ThrowStuck() const;
 
   EngineCoreReadyInfo ready_;
+  std::vector<std::string> lora_digests_;  // of VllmConfig::lora.adapters
   StepInterrupt* interrupt_;
   TraceRecorder* trace_;
   std::unique_ptr<Executor> executor_;

@@ -147,7 +147,7 @@ void DataParallelClient::AddRequest(EngineCoreRequestPtr request) {
 void DataParallelClient::Send(EngineCoreRequestPtr request, std::vector<int32_t> token_ids) {
   if (death_cause_) return;
   const int64_t cost = CostOf(*request);
-  const int rank = router_->Route(PrefixHashes(request->prompt_token_ids, request->cache_salt, block_size_), cost);
+  const int rank = router_->Route(PrefixHashes(request->prompt_token_ids, BlockExtraKeys(*request), block_size_), cost);
   const EngineCoreRequestPtr original = request;
   EngineCoreRequestPtr sent = request;
   if (!token_ids.empty()) {

@@ -93,14 +93,14 @@ void DataParallelRouter::Remove(int rank) {
   outstanding_[static_cast<size_t>(rank)] = 0;
 }
 
-std::vector<BlockHash> PrefixHashes(std::span<const int32_t> prompt_token_ids, std::string_view cache_salt,
+std::vector<BlockHash> PrefixHashes(std::span<const int32_t> prompt_token_ids, std::string_view extra_keys,
                                     int64_t tokens_per_hash) {
   const auto size = static_cast<size_t>(tokens_per_hash);
   std::vector<BlockHash> hashes;
   hashes.reserve(prompt_token_ids.size() / size);
   for (size_t begin = 0; begin + size <= prompt_token_ids.size(); begin += size) {
     hashes.push_back(HashBlockTokens(begin == 0 ? kNoneHash : hashes.back(), prompt_token_ids.subspan(begin, size),
-                                     begin == 0 ? cache_salt : std::string_view()));
+                                     begin == 0 ? extra_keys : std::string_view()));
   }
   return hashes;
 }

@@ -75,7 +75,7 @@ class DataParallelRouter {
 };
 
 // Returns the hash of each full block of the prompt. Equal prefixes have equal hashes in every process.
-std::vector<BlockHash> PrefixHashes(std::span<const int32_t> prompt_token_ids, std::string_view cache_salt,
+std::vector<BlockHash> PrefixHashes(std::span<const int32_t> prompt_token_ids, std::string_view extra_keys,
                                     int64_t tokens_per_hash);
 
 }  // namespace vllm

@@ -184,6 +184,8 @@ void RequestFields(Archive& archive, Value& request, SteadyTime now) {
   TimeField(archive, request.arrival_time, now);
   archive.Field(request.priority);
   archive.Field(request.cache_salt);
+  archive.Field(request.lora_slot);
+  archive.Field(request.lora_digest);
   archive.Field(request.interactive);
   archive.Field(request.external_req_id);
 }

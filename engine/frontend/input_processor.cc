@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "engine/config/errors.h"
+#include "engine/config/escape.h"
 #include "engine/config/hash.h"
 #include "engine/frontend/output_memory.h"
+#include "engine/lora/lora_adapter.h"
 #include "engine/reasoning/reasoning_format.h"
 #include "engine/structured_output/compiler/grammar_compiler.h"
 #include "engine/structured_output/thought_grammar.h"
@@ -31,6 +33,7 @@ InputProcessor::InputProcessor(const VllmConfig& config, int64_t max_model_len, 
       max_output_memory_(max_output_memory),
       seed_(config.seed),
       eos_token_ids_(config.model.eos_token_ids),
+      lora_(config.lora),
       tokenizer_(tokenizer),
       enable_in_reasoning_(config.structured_outputs.enable_in_reasoning),
       grammar_compiler_(
@@ -40,6 +43,23 @@ InputProcessor::InputProcessor(const VllmConfig& config, int64_t max_model_len, 
 }
 
 InputProcessor::~InputProcessor() = default;
+
+void InputProcessor::SetLoRA(const std::optional<std::string>& name, ProcessedInput& input) const {
+  const std::string& chosen = name ? *name : lora_.default_lora;
+  if (chosen.empty()) return;
+  std::string known;
+  for (size_t i = 0; i < lora_.adapters.size(); ++i) {
+    const LoRAAdapter& adapter = *lora_.adapters[i];
+    if (adapter.name == chosen) {
+      input.lora_slot = static_cast<int32_t>(i);
+      input.lora_digest = adapter.digest;
+      return;
+    }
+    known += (known.empty() ? "" : ", ") + Escape(adapter.name);
+  }
+  throw RequestError("lora: no adapter has this name (" + Escape(chosen) + "; " +
+                     (known.empty() ? "none are loaded" : "loaded: " + known) + ")");
+}
 
 std::vector<int32_t> InputProcessor::TokenIds(const Prompt& prompt) const {
   if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) return *ids;

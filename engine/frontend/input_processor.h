@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,6 +36,8 @@ struct ProcessedInput {
   // Null unless the parameters have structured_outputs. The grammar may still be compiled, and may be rejected.
   std::shared_ptr<const GrammarFuture> grammar = nullptr;
   std::string external_req_id = {};
+  int32_t lora_slot = -1;  // both as in EngineCoreRequest
+  std::string lora_digest = {};
   int64_t num_returned = 1;
 };
 
@@ -57,6 +60,9 @@ class InputProcessor {
   // GrammarCompiler::Compile say. Does not wait for the grammar.
   ProcessedInput Process(std::string_view request_id, const Prompt& prompt, const SamplingParams& params,
                          std::span<const int32_t> prior_output_token_ids = {}) const;
+  // Chooses the adapter of the request. `name` is RequestOptions::lora. Throws a RequestError if there is no such
+  // adapter.
+  void SetLoRA(const std::optional<std::string>& name, ProcessedInput& input) const;
   // Waits for the grammar of the input, if it has one. Throws a RequestError if it is rejected.
   void CheckGrammar(const ProcessedInput& input) const;
 
@@ -87,6 +93,7 @@ class InputProcessor {
   int64_t max_output_memory_;
   uint64_t seed_;
   std::vector<int32_t> eos_token_ids_;
+  LoRAConfig lora_;
   const tokenizer::Tokenizer* tokenizer_;
   std::shared_ptr<const ReasoningFormat> reasoning_format_;
   bool enable_in_reasoning_;

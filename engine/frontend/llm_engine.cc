@@ -163,6 +163,7 @@ void LLMEngine::AddRequest(const std::string& request_id, const Prompt& prompt, 
     throw RequestError("request_id: already in use by an unfinished request");
   }
   ProcessedInput input = impl_->input_processor.Process(request_id, prompt, params, options.prior_output_token_ids);
+  impl_->input_processor.SetLoRA(options.lora, input);
   const auto num_prompt_tokens = static_cast<int64_t>(input.prompt_token_ids.size());
   impl_->stats_at_last_request = impl_->stats;
   impl_->num_last_prompt_tokens = num_prompt_tokens;

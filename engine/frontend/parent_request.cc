@@ -30,6 +30,8 @@ std::vector<std::shared_ptr<EngineCoreRequest>> FanOut(const ProcessedInput& inp
     request->arrival_time = arrival_time;
     request->priority = options.priority;
     request->cache_salt = options.cache_salt;
+    request->lora_slot = input.lora_slot;
+    request->lora_digest = input.lora_digest;
     request->interactive = options.interactive;
     request->external_req_id = input.external_req_id;
     requests.push_back(std::move(request));

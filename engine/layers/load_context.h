@@ -9,11 +9,14 @@
 
 namespace vllm {
 
+class LoRAModules;
+
 struct LoadContext {
   const VllmConfig& config;
   const WeightSource& weights;
   WeightMemory& memory;
-  const StepContext& step;  // outlives the layers
+  const StepContext& step;      // outlives the layers
+  LoRAModules* lora = nullptr;  // null: there are no adapters
 };
 
 }  // namespace vllm

@@ -7,6 +7,7 @@
 
 #include "engine/layers/attention_workspace.h"
 #include "engine/layers/communicator.h"
+#include "engine/layers/lora_workspace.h"
 #include "engine/layers/moe_workspace.h"
 #include "kernels/kernels.h"
 #include "kernels/matrix/aligned_buffer.h"
@@ -22,10 +23,11 @@ struct Workspace {
   kernels::AlignedBuffer unpacked_rows;  // for LinearMatrix::UnpackRow: one row per thread, in stored order
   AttentionWorkspace attention;          // for Attention
   MoeWorkspace moe;                      // for SparseMoe
+  LoRAWorkspace lora;                    // for LoRALinear
 
   size_t size_bytes() const {
     return packed_activations.size_bytes() + ordered_x.size_bytes() + unpacked_rows.size_bytes() +
-           attention.size_bytes() + moe.size_bytes();
+           attention.size_bytes() + moe.size_bytes() + lora.size_bytes();
   }
 };
 

@@ -83,6 +83,10 @@ void DecoderModel::BuildHead(const LoadContext& load, const DecoderSpec& spec, c
   if (!config_.tie_word_embeddings && (!is_text_part || load.weights.Contains(head))) {
     lm_head_.emplace(load, config_, head, config_.vocab_size, width);
   }
+  if (load.lora != nullptr) load.lora->SetTiedHead(embedding);
+  embed_tokens_lora_.emplace(load, prefix + spec.embed_tokens, config_.vocab_size, width);
+  const Shard vocab = ShardOf(config_.vocab_size, step_.rank(), step_.world_size());
+  lm_head_lora_ = LoRALinear(load, {{"lm_head", config_.vocab_size, vocab}}, width, {0, width}, {}, true);
   if (!spec.final_norm.empty()) {
     norm_.emplace(load, prefix + spec.final_norm, config_.hidden_size, spec.norm);
   }
@@ -105,6 +109,7 @@ size_t DecoderModel::ReserveScratch(int64_t max_tokens, int64_t max_logits_rows)
   for (const std::unique_ptr<DecoderLayer>& layer : layers_) layer->Reserve(max_tokens);
   embed_tokens_->Reserve(lm_head_ ? 1 : max_logits_rows);
   if (lm_head_) lm_head_->Reserve(max_logits_rows);
+  lm_head_lora_.Reserve(step_, max_logits_rows);
   size_t bytes = scratch_.normed.size_bytes() + scratch_.delta.size_bytes() + scratch_.inner.size_bytes() +
                  embedded_.size_bytes() + projected_.size_bytes();
   for (const kernels::AlignedBuffer& angles : angles_) bytes += angles.size_bytes();
@@ -116,9 +121,11 @@ void DecoderModel::Embed(const ModelInput& input, float* hidden) const {
   if (project_in_) {
     auto* embedded = embedded_.as<float>();
     embed_tokens_->Embed(input.token_ids, embedded);
-    project_in_->Forward(embedded, EmbeddingWidth(config_), num_tokens, hidden, config_.hidden_size);
+    embed_tokens_lora_->Add(step_, input.lora_slots, input.token_ids, embedded);
+    project_in_->Forward(embedded, EmbeddingWidth(config_), num_tokens, hidden, config_.hidden_size, input.lora_slots);
   } else {
     embed_tokens_->Embed(input.token_ids, hidden);
+    embed_tokens_lora_->Add(step_, input.lora_slots, input.token_ids, hidden);
   }
   if (embedding_scale_ != 1.0f) {
     ForEachRow(step_, num_tokens, config_.hidden_size, [&](int64_t row) {
@@ -141,16 +148,18 @@ void DecoderModel::Forward(const ModelInput& input, KVCache& cache, float* hidde
   if (norm_) norm_->Forward(hidden, static_cast<int64_t>(input.token_ids.size()), hidden);
 }
 
-void DecoderModel::ComputeLogits(const float* hidden, int64_t num_rows, float* logits, int64_t logits_stride) {
+void DecoderModel::ComputeLogits(const float* hidden, int64_t num_rows, float* logits, int64_t logits_stride,
+                                 const int32_t* lora_slots) {
   const float* x = hidden;
   if (project_out_) {
     const int64_t width = EmbeddingWidth(config_);
-    project_out_->Forward(hidden, config_.hidden_size, num_rows, projected_.as<float>(), width);
+    project_out_->Forward(hidden, config_.hidden_size, num_rows, projected_.as<float>(), width, lora_slots);
     x = projected_.as<float>();
   }
   (lm_head_ ? *lm_head_ : *embed_tokens_).Logits(x, num_rows, logits, logits_stride);
-  if (logits_scale_ == 1.0f && logits_softcap_ == 0.0f) return;
   const Shard shard = ShardOf(config_.vocab_size, step_.rank(), step_.world_size());
+  lm_head_lora_.Add(step_, lora_slots, x, EmbeddingWidth(config_), num_rows, logits + shard.begin, logits_stride);
+  if (logits_scale_ == 1.0f && logits_softcap_ == 0.0f) return;
   ForEachRow(step_, num_rows, 8 * shard.count, [&](int64_t row) {
     float* own = logits + row * logits_stride + shard.begin;
     if (logits_scale_ != 1.0f) step_.kernels->scale(own, logits_scale_, shard.count);

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "engine/layers/attention/rotary_embedding.h"
+#include "engine/layers/linear/lora_embedding.h"
+#include "engine/layers/linear/lora_linear.h"
 #include "engine/layers/linear/position_embedding.h"
 #include "engine/layers/linear/vocab_embedding.h"
 #include "engine/layers/norm.h"
@@ -26,7 +28,8 @@ class DecoderModel final : public Model {
   const std::vector<KVCacheSpec>& KVLayers() const override { return kv_layers_; }
   size_t ReserveScratch(int64_t max_tokens, int64_t max_logits_rows) override;
   void Forward(const ModelInput& input, KVCache& cache, float* hidden) override;
-  void ComputeLogits(const float* hidden, int64_t num_rows, float* logits, int64_t logits_stride) override;
+  void ComputeLogits(const float* hidden, int64_t num_rows, float* logits, int64_t logits_stride,
+                     const int32_t* lora_slots) override;
 
  private:
   void BuildHead(const LoadContext& load, const DecoderSpec& spec, const std::string& prefix);
@@ -42,6 +45,10 @@ class DecoderModel final : public Model {
   std::vector<std::unique_ptr<DecoderLayer>> layers_;
   std::optional<Norm> norm_;
   std::optional<VocabParallelEmbedding> lm_head_;
+  // The adapters' parts of the embedding and of the output projection. If the two are tied, they are separate modules
+  // for an adapter, as in PEFT.
+  std::optional<LoRAEmbedding> embed_tokens_lora_;
+  LoRALinear lm_head_lora_;
   float embedding_scale_, logits_scale_, logits_softcap_;
   std::vector<KVCacheSpec> kv_layers_;
   LayerScratch scratch_;

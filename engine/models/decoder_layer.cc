@@ -62,7 +62,7 @@ void DecoderLayer::Forward(const ModelInput& input, KVCache& cache, const std::v
     x = normed;
   };
   norm_input(attention_norms_);
-  attention_.Forward(input.attention, cache, tables, x, num_tokens, inner, delta);
+  attention_.Forward(input.attention, cache, tables, x, num_tokens, inner, delta, input.lora_slots);
   if (parallel_) {
     // This norm reads the hidden states without attention's output, so run it before AddDelta.
     norm_input(mlp_norms_);
@@ -72,15 +72,16 @@ void DecoderLayer::Forward(const ModelInput& input, KVCache& cache, const std::v
     x = hidden;
     norm_input(mlp_norms_);
   }
-  RunMlp(x, num_tokens, inner, delta);
+  RunMlp(input, x, inner, delta);
   AddDelta(mlp_norms_, num_tokens, delta, hidden);
 }
 
-void DecoderLayer::RunMlp(const float* x, int64_t num_tokens, float* scratch, float* out) {
+void DecoderLayer::RunMlp(const ModelInput& input, const float* x, float* scratch, float* out) {
+  const auto num_tokens = static_cast<int64_t>(input.token_ids.size());
   if (moe_) {
-    moe_->Forward(x, num_tokens, scratch, out);
+    moe_->Forward(x, num_tokens, scratch, out, input.lora_slots);
   } else {
-    mlp_->Forward(x, num_tokens, scratch, out);
+    mlp_->Forward(x, num_tokens, scratch, out, input.lora_slots);
   }
 }
 

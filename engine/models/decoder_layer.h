@@ -38,7 +38,7 @@ class DecoderLayer {
   };
   Norms MakeNorms(const LoadContext& load, const DecoderSpec& decoder, const BlockSpec& block,
                   const std::string& prefix) const;
-  void RunMlp(const float* x, int64_t num_tokens, float* scratch, float* out);
+  void RunMlp(const ModelInput& input, const float* x, float* scratch, float* out);
   // Computes hidden = sum_norm(hidden + residual_scale * out_norm(delta)); overwrites delta.
   void AddDelta(const Norms& norms, int64_t num_tokens, float* delta, float* hidden) const;
 

@@ -19,6 +19,9 @@ struct ModelInput {
   std::span<const int32_t> token_ids;  // [num_tokens]
   std::span<const int64_t> positions;  // [num_tokens]
   const AttentionMetadata& attention;
+  // [num_tokens] the LoRA adapter of each token, an index in VllmConfig::lora.adapters, or -1 for none. Null: no token
+  // has an adapter.
+  const int32_t* lora_slots = nullptr;
 };
 
 class Model {
@@ -37,8 +40,10 @@ class Model {
   virtual void Forward(const ModelInput& input, KVCache& cache, float* hidden) = 0;
 
   // Writes this rank's columns of logits [num_rows, vocab_size], with rows logits_stride floats apart; hidden:
-  // [num_rows, hidden_size]. The rows are complete after a barrier of all ranks.
-  virtual void ComputeLogits(const float* hidden, int64_t num_rows, float* logits, int64_t logits_stride) = 0;
+  // [num_rows, hidden_size]; lora_slots: [num_rows] as in ModelInput, or null. The rows are complete after a barrier of
+  // all ranks.
+  virtual void ComputeLogits(const float* hidden, int64_t num_rows, float* logits, int64_t logits_stride,
+                             const int32_t* lora_slots) = 0;
 };
 
 }  // namespace vllm

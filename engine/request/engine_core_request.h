@@ -29,8 +29,11 @@ struct EngineCoreRequest {
   std::vector<int32_t> prior_output_token_ids;  // the first output tokens, see RequestOptions; fewer than max_tokens
   SamplingParams sampling_params;               // normalized; max_tokens set; seed set
   SteadyTime arrival_time;
-  int64_t priority = 0;      // with SchedulingPolicy::kPriority, requests with smaller values run first
-  std::string cache_salt;    // part of the hash of the first block
+  int64_t priority = 0;    // with SchedulingPolicy::kPriority, requests with smaller values run first
+  std::string cache_salt;  // part of the hash of the first block
+  // The LoRA adapter: its index in VllmConfig::lora.adapters and its digest. -1 and "": none.
+  int32_t lora_slot = -1;
+  std::string lora_digest;
   bool interactive = false;  // see RequestOptions
   // The caller's id, for viewers. The sequences of one request share it.
   std::string external_req_id;
@@ -42,6 +45,15 @@ struct EngineCoreRequest {
 // Returns the number of sequences, whose ids begin with request_id.
 inline int64_t NumSequences(const EngineCoreRequest& request) {
   return request.sampling_params.use_beam_search ? *request.sampling_params.beam_width : 1;
+}
+
+// Returns the data other than tokens that is hashed into the first block of a request: the cache salt and the digest of
+// the adapter, because the keys and values of a token depend on both. Different pairs give different strings.
+inline std::string BlockExtraKeys(const EngineCoreRequest& request) {
+  // A zero byte starts each encoding except that of a salt without an adapter, unless the salt starts with one itself.
+  if (!request.lora_digest.empty()) return std::string("\0lora", 5) + request.lora_digest + request.cache_salt;
+  if (request.cache_salt.starts_with('\0')) return std::string("\0salt", 5) + request.cache_salt;
+  return request.cache_salt;
 }
 
 using EngineCoreRequestPtr = std::shared_ptr<const EngineCoreRequest>;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -19,6 +20,8 @@ using Prompt = std::variant<TextPrompt, std::vector<int32_t>>;
 struct RequestOptions {
   int64_t priority = 0;    // see EngineCoreRequest
   std::string cache_salt;  // only requests with the same salt share cached prefixes
+  // Name of the LoRA adapter; empty: the base model; none: LoRAConfig::default_lora.
+  std::optional<std::string> lora = {};
   // Tokens that an earlier run of the same request sampled before it was aborted. The request continues after them and
   // samples what the earlier run would have sampled. They count as output for max_tokens, min_tokens and penalties.
   // Outputs contain only the tokens and the text after them. REQUIRES: n = 1.

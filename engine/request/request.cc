@@ -9,6 +9,7 @@ namespace vllm {
 
 Request::Request(EngineCoreRequestPtr core)
     : core_(std::move(core)),
+      extra_keys_(BlockExtraKeys(*core_)),
       num_prompt_tokens_(static_cast<int64_t>(core_->prompt_token_ids.size())),
       output_token_ids_(core_->prior_output_token_ids) {}
 

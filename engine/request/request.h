@@ -48,10 +48,10 @@ class Request {
   // Returns the hashes of the first num_blocks full blocks, and caches them.
   // REQUIRES: num_blocks * block_size <= num_tokens().
   std::span<const BlockHash> BlockHashes(int64_t num_blocks, int64_t block_size, BlockHashFunction hash_function);
-  // Returns the data other than tokens that is hashed into a block: the cache salt for the first block, and nothing for
-  // later blocks, whose hashes depend on the salt through their parents.
+  // Returns the data other than tokens that is hashed into a block: BlockExtraKeys for the first block, and nothing for
+  // later blocks, whose hashes depend on it through their parents.
   std::string_view extra_keys(bool first_block) const {
-    return first_block ? std::string_view(core_->cache_salt) : std::string_view();
+    return first_block ? std::string_view(extra_keys_) : std::string_view();
   }
 
   // Returns true if the request may use cached blocks. With prompt_logprobs it may not: a position taken from the cache
@@ -95,6 +95,9 @@ class Request {
     num_scheduled_drafts = 0;
   }
 
+  // How many requests with other adapters were admitted before this one, because max_loras adapters were in use.
+  int64_t num_overtaken = 0;
+
   // Appended chunk by chunk and returned with the first token.
   Logprobs prompt_logprobs;
 
@@ -105,6 +108,7 @@ class Request {
 
  private:
   EngineCoreRequestPtr core_;
+  std::string extra_keys_;
   int64_t num_prompt_tokens_;
   std::vector<int32_t> output_token_ids_;
   std::vector<BlockHash> block_hashes_;

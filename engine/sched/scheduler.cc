@@ -278,11 +278,22 @@ bool Scheduler::IsRunning(RequestId id) const {
 }
 
 void Scheduler::ScheduleWaiting(int64_t& token_budget, bool interactive_only) {
+  AdmitWaiting(token_budget, interactive_only);
+  RestoreSkipped();
+}
+
+void Scheduler::AdmitWaiting(int64_t& token_budget, bool interactive_only) {
+  FindRunningLoRAs();
   while (!waiting_->empty() && token_budget > 0) {
     Request* request = waiting_->Peek();
     if (interactive_only && !request->is_interactive()) return;
     if (admission_paused_ && request->status == RequestStatus::kWaiting && !request->is_interactive()) return;
-    if (num_running() + NumReservedSeqs() + NumSequences(*request->core()) <= config_.max_num_seqs) {
+    const bool has_room = num_running() + NumReservedSeqs() + NumSequences(*request->core()) <= config_.max_num_seqs;
+    if (has_room && !HasRoomForLoRA(*request) && !request->is_interactive()) {
+      if (!SkipFirst()) return;
+      continue;
+    }
+    if (has_room && HasRoomForLoRA(*request)) {
       const ComputedBlocks computed = kv_cache_.GetComputedBlocks(*request);
       if (StartLoad(*request, computed)) continue;
       int64_t num_new_tokens = request->num_tokens() - computed.num_tokens;
@@ -297,6 +308,8 @@ void Scheduler::ScheduleWaiting(int64_t& token_budget, bool interactive_only) {
       num_new_tokens = std::min(num_new_tokens, token_budget);
       if (AdmitFirst(num_new_tokens, computed)) {
         token_budget -= num_new_tokens;
+        AddRunningLoRA(*request);
+        if (!skipped_.empty()) ++skipped_.front()->num_overtaken;
         continue;
       }
     }
@@ -305,6 +318,7 @@ void Scheduler::ScheduleWaiting(int64_t& token_budget, bool interactive_only) {
     if (!can_preempt) return;
     size_t no_index = 0;
     PreemptOne(no_index, token_budget);
+    FindRunningLoRAs();
   }
 }
 
@@ -560,36 +574,6 @@ SchedulerStats Scheduler::MakeStats() const {
           .admission_paused = admission_paused_,
           .spec_decoding = spec_decoding_,
           .kv_transfer = kv_transfer_};
-}
-
-std::string Scheduler::CheckIntegrity() const {
-  std::string error = kv_cache_.CheckIntegrity();
-  if (!error.empty()) return error;
-  if (num_running() + NumReservedSeqs() > config_.max_num_seqs) return "running: more than max_num_seqs";
-  if (running_.size() + waiting_->size() + loading_.size() != requests_.size()) {
-    return "requests: not all are running, waiting or loading";
-  }
-  if (kv_cache_.num_tables() != num_running()) return "block tables: not one per running request";
-  for (const Request* request : running_) {
-    const std::string name = "request " + std::to_string(request->id()) + ": ";
-    if (Find(request->id()) != request) return name + "running but unknown";
-    if (request->status != RequestStatus::kRunning) return name + "running without the status kRunning";
-    if (static_cast<int64_t>(request->spec_token_ids.size()) > MaxDrafts(*request)) return name + "too many drafts";
-    if (request->num_computed_tokens > request->num_tokens()) return name + "more computed tokens than tokens";
-    const auto num_blocks = static_cast<int64_t>(kv_cache_.Blocks(request->id()).size());
-    // After a rolled-back step there may be more blocks than needed.
-    if (num_blocks < kv_cache_.BlocksFor(request->num_computed_tokens)) return name + "too few blocks";
-    if (num_blocks != request->num_blocks_sent) return name + "number of blocks differs from num_blocks_sent";
-  }
-  for (const auto& [id, request] : requests_) {
-    if (request->status == RequestStatus::kRunning) continue;
-    const std::string name = "request " + std::to_string(id) + ": ";
-    if (IsFinished(request->status)) return name + "finished but not destroyed";
-    if (request->num_computed_tokens != 0) return name + "waiting with computed tokens";
-    if (!kv_cache_.Blocks(id).empty()) return name + "waiting with blocks";
-    if (!request->spec_token_ids.empty()) return name + "waiting with drafts";
-  }
-  return CheckGroups();
 }
 
 }  // namespace vllm

@@ -10,6 +10,9 @@
 //
 // A request with beam search is a BeamGroup of Requests, one for each live beam, which is preempted as a whole. The
 // group counts as beam_width sequences for max_num_seqs.
+//
+// Running requests use at most max_loras LoRA adapters. As in vLLM, a waiting request that needs another one is skipped
+// and does not block those behind it, but only until kMaxOvertakenPerSeq * max_num_seqs requests have overtaken it.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +46,7 @@ class Scheduler {
   // others, at most kMaxStepsAlone. A step for one token takes a fraction of the time of a step for many.
   static constexpr int64_t kTokensPerStepAlone = 64;
   static constexpr int64_t kMaxStepsAlone = 2;
+  static constexpr int64_t kMaxOvertakenPerSeq = 4;
 
   // REQUIRES: cache.num_blocks is set; all sizes are positive.
   Scheduler(const SchedulerConfig& config, const CacheConfig& cache, int64_t max_model_len,
@@ -135,6 +139,8 @@ class Scheduler {
   // Admits waiting requests in order while they fit; an interactive one preempts others to fit. With
   // `interactive_only`, admits no others.
   void ScheduleWaiting(int64_t& token_budget, bool interactive_only);
+  // The loop of ScheduleWaiting, which may leave requests in skipped_.
+  void AdmitWaiting(int64_t& token_budget, bool interactive_only);
   // Starts to load the KV that follows the hit, and moves the request from waiting_ to loading_. Returns false if there
   // is nothing to load.
   bool StartLoad(Request& request, const ComputedBlocks& computed);
@@ -173,6 +179,17 @@ class Scheduler {
   // Destroys the running requests that are finished.
   void EraseFinished();
   Request* Find(RequestId id) const;
+
+  // LoRA adapters: scheduler_loras.cc.
+  void FindRunningLoRAs();
+  void AddRunningLoRA(const Request& request);
+  // Returns true if the request may run besides those of running_loras_.
+  bool HasRoomForLoRA(const Request& request) const;
+  // Moves the first waiting request to skipped_, unless too many requests have overtaken it or another skipped request.
+  bool SkipFirst();
+  // Moves the skipped requests back to the front of the waiting queue.
+  void RestoreSkipped();
+  std::string CheckLoRAs() const;
 
   // Beam search: scheduler_beams.cc.
   // Returns the number of tokens of each beam for which all beams fit into the KV cache if the group runs alone.
@@ -214,6 +231,8 @@ class Scheduler {
   std::map<RequestId, std::unique_ptr<BeamGroup>> beam_groups_;  // by first_id
   std::unique_ptr<RequestQueue> waiting_;
   std::vector<Request*> running_;
+  std::vector<int32_t> running_loras_;  // the adapters of running_, up to date only in AdmitWaiting
+  std::vector<Request*> skipped_;       // taken out of waiting_; empty except in ScheduleWaiting
   KVConnector* connector_ = nullptr;
   std::vector<Request*> loading_;  // kWaitingForRemoteKVs, in the order in which they started to wait
   bool step_in_progress_ = false;  // the KV of scheduled tokens is not computed yet

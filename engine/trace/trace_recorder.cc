@@ -92,6 +92,10 @@ void TraceRecorder::Add(const EngineCoreRequest& request, bool accepted) noexcep
       Flush();
       return Fail(kBeamSearch);
     }
+    if (request.lora_slot >= 0) {
+      Flush();
+      return Fail(kLoRA);
+    }
     record_.type = TraceRecordType::kAdd;
     TraceAdd& add = record_.add;
     add.request_id = request.request_id;
@@ -243,7 +247,9 @@ void TraceRecorder::Fail(int error_number) noexcept {
 bool TraceRecorder::Failed(std::string* reason) const {
   const int error_number = failure_.load();
   if (error_number != 0 && reason != nullptr) {
-    *reason = error_number == kBeamSearch ? "a trace cannot contain beam search" : std::strerror(error_number);
+    *reason = error_number == kBeamSearch ? "a trace cannot contain beam search"
+              : error_number == kLoRA     ? "a trace cannot contain requests with LoRA adapters"
+                                          : std::strerror(error_number);
   }
   return error_number != 0;
 }

@@ -79,6 +79,7 @@ class TraceRecorder {
   static int64_t ElapsedUs(SteadyTime since, SteadyTime now);
 
   static constexpr int kBeamSearch = -1;
+  static constexpr int kLoRA = -2;
 
   const std::string path_;
   tokenizer::UniqueFd fd_;

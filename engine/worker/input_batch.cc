@@ -13,6 +13,7 @@ InputBatch::InputBatch(int64_t max_num_tokens, int64_t max_model_len, int64_t bl
   entries_.reserve(rows);
   token_ids_.reserve(rows);
   positions_.reserve(rows);
+  lora_slots_.reserve(rows);
   attention_.groups.resize(num_groups);
   attention_.rows.reserve(rows);
   for (AttentionGroup& group : attention_.groups) {
@@ -86,6 +87,8 @@ void InputBatch::Update(const SchedulerOutput& scheduler_output) {
 
   token_ids_.clear();
   positions_.clear();
+  lora_slots_.clear();
+  has_lora_ = false;
   attention_.rows.clear();
   for (AttentionGroup& group : attention_.groups) {
     group.slot_mapping.clear();
@@ -122,6 +125,9 @@ void InputBatch::AddBlocks(std::span<const int32_t> block_ids, CachedRequestStat
 }
 
 void InputBatch::AddRows(const CachedRequestState& state, int64_t first, int64_t last) {
+  const int32_t lora_slot = state.request->lora_slot;
+  has_lora_ = has_lora_ || lora_slot >= 0;
+  lora_slots_.insert(lora_slots_.end(), static_cast<size_t>(last - first), lora_slot);
   for (int64_t position = first; position < last; ++position) {
     token_ids_.push_back(state.token_ids[static_cast<size_t>(position)]);
     attention_.rows.push_back({static_cast<int64_t>(positions_.size()), position});

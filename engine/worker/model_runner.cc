@@ -50,6 +50,7 @@ ModelRunner::ModelRunner(const VllmConfig& config, const StepContext& step, Mode
   model_scratch_bytes_ = model.ReserveScratch(config.scheduler.max_num_batched_tokens, LogitsBuffer::MaxRows(config));
   // Each token of a step has at most one row of logits.
   logits_rows_.reserve(static_cast<size_t>(config.scheduler.max_num_batched_tokens));
+  lora_slots_.reserve(static_cast<size_t>(LogitsBuffer::MaxRows(config)));
   forced_tokens_.reserve(logits_rows_.capacity());
   allowed_drafts_.reserve(logits_rows_.capacity());
   draft_offsets_.reserve(logits_rows_.capacity());
@@ -103,7 +104,7 @@ void ModelRunner::Execute(const SchedulerOutput& scheduler_output, KVCache& cach
   MakeDraftStates();
   const MasksInProgress masks(mask_thread_);
   StartMasks();
-  const ModelInput input{batch_.token_ids(), batch_.positions(), batch_.attention()};
+  const ModelInput input{batch_.token_ids(), batch_.positions(), batch_.attention(), batch_.lora_slots()};
   model_.Forward(input, cache, hidden_.as<float>());
 
   CollectLogitsRows();
@@ -229,7 +230,12 @@ void ModelRunner::ComputeRows(size_t begin, size_t end) {
   const int64_t vocab_size = config_.model.vocab_size;
   const auto num_rows = static_cast<int64_t>(end - begin);
   auto* logits = logits_buffer_.logits.as<float>();
-  model_.ComputeLogits(gathered, num_rows, logits, vocab_size);
+  const int32_t* const step_slots = batch_.lora_slots();
+  if (step_slots != nullptr) {
+    lora_slots_.clear();
+    for (size_t i = begin; i < end; ++i) lora_slots_.push_back(step_slots[logits_rows_[i].row]);
+  }
+  model_.ComputeLogits(gathered, num_rows, logits, vocab_size, step_slots == nullptr ? nullptr : lora_slots_.data());
   step_.communicator->Barrier();
   const int64_t first = num_rows * step_.rank() / step_.world_size();
   const int64_t last = num_rows * (step_.rank() + 1) / step_.world_size();

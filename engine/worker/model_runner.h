@@ -81,6 +81,7 @@ class ModelRunner {
   kernels::AlignedBuffer hidden_;    // [max_num_batched_tokens, hidden_size]
   kernels::AlignedBuffer gathered_;  // [LogitsBuffer::MaxRows, hidden_size]
   std::vector<LogitsRow> logits_rows_;
+  std::vector<int32_t> lora_slots_;      // of the rows in gathered_
   std::vector<int32_t> forced_tokens_;   // [num_entries]; -1: none, or nothing is sampled
   std::vector<int64_t> allowed_drafts_;  // [num_entries]; the drafts that the grammar allows
   std::vector<size_t> draft_offsets_;    // [num_entries], of the entry's states in draft_states_

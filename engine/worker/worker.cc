@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "engine/layers/load_context.h"
+#include "engine/lora/lora_modules.h"
 #include "engine/model_loader/packed_cache/packed_store.h"
 #include "engine/model_loader/shared_weights.h"
 #include "engine/models/registry.h"
@@ -28,7 +29,9 @@ void Worker::LoadModel(const WeightSource& weights, std::string_view isa) {
   SharedWeights* const all_shared = config_.load.shared_weights.get();
   SharedRankWeights* const shared = all_shared == nullptr ? nullptr : &all_shared->rank(step_.rank());
   const auto build = [&](WeightMemory& memory) {
-    model_ = BuildModel({config_, weights, memory, step_});
+    LoRAModules lora(config_.lora.adapters, weights);
+    model_ = BuildModel({config_, weights, memory, step_, lora.num_adapters() == 0 ? nullptr : &lora});
+    lora.CheckAllTaken();
     for (const MappedFile* file : weights.Files()) file->CheckUnchanged();
   };
   if (shared != nullptr && shared->is_complete()) {

@@ -38,8 +38,9 @@ class FaultyModel final : public Model {
     inner_->Forward(input, cache, hidden);
   }
 
-  void ComputeLogits(const float* hidden, int64_t num_rows, float* logits, int64_t stride) override {
-    inner_->ComputeLogits(hidden, num_rows, logits, stride);
+  void ComputeLogits(const float* hidden, int64_t num_rows, float* logits, int64_t stride,
+                     const int32_t* lora_slots) override {
+    inner_->ComputeLogits(hidden, num_rows, logits, stride, lora_slots);
     if (plan.when == FaultPlan::When::kLogits && rank_ == plan.rank && num_calls_ > plan.call && plan.row < num_rows) {
       logits[plan.row * stride] = std::numeric_limits<float>::quiet_NaN();
     }

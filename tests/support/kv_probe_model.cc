@@ -38,8 +38,9 @@ class KVProbeModel final : public Model {
     ForEachUnseen(cache, seen, [&](std::byte* bytes, size_t size) { std::memcpy(bytes, saved[next++].data(), size); });
   }
 
-  void ComputeLogits(const float* hidden, int64_t num_rows, float* logits, int64_t stride) override {
-    inner_->ComputeLogits(hidden, num_rows, logits, stride);
+  void ComputeLogits(const float* hidden, int64_t num_rows, float* logits, int64_t stride,
+                     const int32_t* lora_slots) override {
+    inner_->ComputeLogits(hidden, num_rows, logits, stride, lora_slots);
   }
 
  private:

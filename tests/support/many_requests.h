@@ -42,8 +42,9 @@ class ManyRequests {
   }
 
   // Returns num_outputs tokens per prompt, with logprobs. Each step computes up to `chunk` tokens of every unfinished
-  // request. REQUIRES: at most kMaxRequests prompts.
-  std::vector<RequestResult> Run(const std::vector<std::vector<int32_t>>& prompts, int64_t num_outputs, int64_t chunk) {
+  // request. lora_slots: one per prompt, or empty. REQUIRES: at most kMaxRequests prompts.
+  std::vector<RequestResult> Run(const std::vector<std::vector<int32_t>>& prompts, int64_t num_outputs, int64_t chunk,
+                                 const std::vector<int32_t>& lora_slots = {}) {
     std::vector<RequestResult> results(prompts.size());
     std::vector<int64_t> computed(prompts.size(), 0), num_sent(prompts.size(), 0);
     const RequestId first_id = next_id_;
@@ -59,7 +60,9 @@ class ManyRequests {
         const auto total = static_cast<int64_t>(prompts[i].size() + results[i].token_ids.size());
         const int64_t count = std::min(chunk, total - computed[i]);
         if (computed[i] == 0) {
-          step.scheduled_new_reqs.push_back({Request(id, prompts[i], num_outputs), Blocks(i), 0});
+          const auto request = Request(id, prompts[i], num_outputs);
+          if (!lora_slots.empty()) request->lora_slot = lora_slots[i];
+          step.scheduled_new_reqs.push_back({request, Blocks(i), 0});
         } else {
           cached.request_ids.push_back(id);
           cached.resumed_from_preemption.push_back(0);

@@ -37,6 +37,7 @@ class OneRequest {
     request->sampling_params.max_tokens = max_tokens;
     request->sampling_params.logprobs = logprobs;
     request->sampling_params.prompt_logprobs = prompt_logprobs;
+    request->lora_slot = lora_slot;
     output_logprobs.Clear();
     prompt_output.Clear();
 
@@ -83,6 +84,7 @@ class OneRequest {
   const LoadReport& load_report() const { return loaded_.report; }
 
   Logprobs output_logprobs, prompt_output;
+  int32_t lora_slot = -1;  // of the next requests
 
  private:
   VllmConfig config_;

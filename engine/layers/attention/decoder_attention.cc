@@ -61,16 +61,16 @@ DecoderAttention::DecoderAttention(const LoadContext& load, const ModelConfig& m
 
 void DecoderAttention::Forward(const AttentionMetadata& metadata, KVCache& cache,
                                const std::vector<RotaryAngles>& tables, const float* x, int64_t num_tokens,
-                               float* scratch, float* out) {
+                               float* scratch, float* out, const int32_t* lora_slots) {
   const int64_t stride = q_size_ + 2 * kv_size_;
   float* qkv = scratch;
   float* attended = qkv + num_tokens * stride;
   float* sums = attended + num_tokens * q_size_;
-  qkv_proj_.Forward(x, hidden_size_, num_tokens, qkv, stride);
+  qkv_proj_.Forward(x, hidden_size_, num_tokens, qkv, stride, lora_slots);
   qk_norm_.Forward(qkv, stride, num_tokens, sums);
   if (rotary_table_ >= 0) Rotate(tables[static_cast<size_t>(rotary_table_)], num_tokens, qkv);
   attention_.Forward(metadata, cache, qkv, qkv + q_size_, qkv + q_size_ + kv_size_, stride, attended, q_size_);
-  o_proj_.Forward(attended, q_size_, num_tokens, out);
+  o_proj_.Forward(attended, q_size_, num_tokens, out, lora_slots);
 }
 
 void DecoderAttention::Rotate(const RotaryAngles& angles, int64_t num_tokens, float* qkv) const {

@@ -60,9 +60,10 @@ class DecoderAttention {
     qkv_proj_.Reserve(max_tokens);
     o_proj_.Reserve(max_tokens);
   }
-  // x, out: [num_tokens, hidden_size]; scratch: [scratch_floats(num_tokens)]; `tables` is indexed by rotary_table.
+  // x, out: [num_tokens, hidden_size]; scratch: [scratch_floats(num_tokens)]; `tables` is indexed by rotary_table;
+  // lora_slots: [num_tokens] or null.
   void Forward(const AttentionMetadata& metadata, KVCache& cache, const std::vector<RotaryAngles>& tables,
-               const float* x, int64_t num_tokens, float* scratch, float* out);
+               const float* x, int64_t num_tokens, float* scratch, float* out, const int32_t* lora_slots);
 
  private:
   void Rotate(const RotaryAngles& angles, int64_t num_tokens, float* qkv) const;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/layers/linear/linear_weight.h"
+#include "engine/layers/linear/lora_linear.h"
 #include "engine/layers/load_context.h"
 
 namespace vllm {
@@ -24,14 +25,20 @@ class ColumnParallelLinear {
 
   int64_t out_features() const { return weight_.num_rows(); }
   // Reserves the rank's scratch for Forward with up to `max_rows` rows.
-  void Reserve(int64_t max_rows) const { weight_.Reserve(step_, max_rows); }
-  // x: [num_rows, in_features], y: [num_rows, out_features()], with rows x_stride and y_stride floats apart.
-  void Forward(const float* x, int64_t x_stride, int64_t num_rows, float* y, int64_t y_stride) const;
+  void Reserve(int64_t max_rows) const {
+    weight_.Reserve(step_, max_rows);
+    lora_.Reserve(step_, max_rows);
+  }
+  // x: [num_rows, in_features], y: [num_rows, out_features()], with rows x_stride and y_stride floats apart. See
+  // ModelInput for lora_slots, [num_rows] or null.
+  void Forward(const float* x, int64_t x_stride, int64_t num_rows, float* y, int64_t y_stride,
+               const int32_t* lora_slots = nullptr) const;
 
  private:
   const StepContext& step_;
   LinearWeight weight_;
   std::vector<float> bias_;
+  LoRALinear lora_;
 };
 
 // The rank's columns of one checkpoint matrix. Forward all-reduces the ranks' partial sums, then adds the bias. Without
@@ -42,14 +49,19 @@ class RowParallelLinear {
   RowParallelLinear(const LoadContext& load, const ModelConfig& model, const std::string& name, int64_t out_features,
                     int64_t total_in_features, Shard in_shard, bool has_bias, bool reduce = true);
 
-  void Reserve(int64_t max_rows) const { weight_.Reserve(step_, max_rows); }
-  // x: [num_rows, in_shard.count], with rows x_stride floats apart; y: [num_rows, out_features], contiguous.
-  void Forward(const float* x, int64_t x_stride, int64_t num_rows, float* y) const;
+  void Reserve(int64_t max_rows) const {
+    weight_.Reserve(step_, max_rows);
+    lora_.Reserve(step_, max_rows);
+  }
+  // x: [num_rows, in_shard.count], with rows x_stride floats apart; y: [num_rows, out_features], contiguous. See
+  // ModelInput for lora_slots, [num_rows] or null.
+  void Forward(const float* x, int64_t x_stride, int64_t num_rows, float* y, const int32_t* lora_slots = nullptr) const;
 
  private:
   const StepContext& step_;
   LinearWeight weight_;
   std::vector<float> bias_;
+  LoRALinear lora_;
   bool reduce_;
 };
 

@@ -57,24 +57,25 @@ Mlp::Mlp(const LoadContext& load, const ModelConfig& model, const std::string& p
       down_(load, model, prefix + spec.down_proj, model.hidden_size, spec.intermediate_size, shard_, spec.has_bias,
             reduce) {}
 
-void Mlp::Forward(const float* x, int64_t num_rows, float* scratch, float* out) const {
+void Mlp::Forward(const float* x, int64_t num_rows, float* scratch, float* out, const int32_t* lora_slots) const {
   const int64_t num_parts = (num_rows + kRowsAtOnce - 1) / kRowsAtOnce;
   for (int64_t part = 0; part < num_parts; ++part) {
     const int64_t begin = num_rows * part / num_parts;
     const int64_t end = num_rows * (part + 1) / num_parts;
-    ForwardRows(x + begin * hidden_size_, end - begin, scratch, out + begin * hidden_size_);
+    ForwardRows(x + begin * hidden_size_, end - begin, scratch, out + begin * hidden_size_,
+                lora_slots == nullptr ? nullptr : lora_slots + begin);
   }
 }
 
-void Mlp::ForwardRows(const float* x, int64_t num_rows, float* scratch, float* out) const {
+void Mlp::ForwardRows(const float* x, int64_t num_rows, float* scratch, float* out, const int32_t* lora_slots) const {
   const int64_t stride = up_.out_features();
   const int64_t size = shard_.count;
-  up_.Forward(x, hidden_size_, num_rows, scratch, stride);
+  up_.Forward(x, hidden_size_, num_rows, scratch, stride, lora_slots);
   ForEachRow(step_, num_rows, 4 * size, [&](int64_t row) {
     float* gate = scratch + row * stride;
     step_.kernels->activation(activation_, gate, gated_ ? gate + size : nullptr, size, gate);
   });
-  down_.Forward(scratch, stride, num_rows, out);
+  down_.Forward(scratch, stride, num_rows, out, lora_slots);
 }
 
 }  // namespace vllm

@@ -41,14 +41,14 @@ class Mlp {
     up_.Reserve(std::min(max_rows, kRowsAtOnce));
     down_.Reserve(std::min(max_rows, kRowsAtOnce));
   }
-  // x, out: [num_rows, hidden_size]; scratch: [scratch_floats(num_rows)].
-  void Forward(const float* x, int64_t num_rows, float* scratch, float* out) const;
+  // x, out: [num_rows, hidden_size]; scratch: [scratch_floats(num_rows)]; lora_slots: [num_rows] or null.
+  void Forward(const float* x, int64_t num_rows, float* scratch, float* out, const int32_t* lora_slots) const;
 
  private:
   // With this many rows, reading the weights again for the next rows costs little compared with the arithmetic.
   static constexpr int64_t kRowsAtOnce = 256;
 
-  void ForwardRows(const float* x, int64_t num_rows, float* scratch, float* out) const;
+  void ForwardRows(const float* x, int64_t num_rows, float* scratch, float* out, const int32_t* lora_slots) const;
 
   const StepContext& step_;
   bool gated_;

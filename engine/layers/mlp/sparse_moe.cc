@@ -53,20 +53,21 @@ void SparseMoe::Reserve(int64_t max_rows) const {
                                static_cast<size_t>(spec_.num_experts_per_tok));
 }
 
-void SparseMoe::Forward(const float* x, int64_t num_rows, float* scratch, float* out) {
-  router_.Forward(x, hidden_size_, num_rows, scratch, spec_.num_experts);
+void SparseMoe::Forward(const float* x, int64_t num_rows, float* scratch, float* out, const int32_t* lora_slots) {
+  router_.Forward(x, hidden_size_, num_rows, scratch, spec_.num_experts, lora_slots);
   Route(scratch, num_rows);
   std::memset(out, 0, static_cast<size_t>(num_rows * hidden_size_) * sizeof(float));
   std::vector<RoutedRow>& routed = step_.workspace->moe.routed;
   for (size_t i = 0; i < experts_.size(); ++i) {
     const size_t begin = step_.workspace->moe.begin[i], end = step_.workspace->moe.begin[i + 1];
-    if (begin < end) AddExpert(*experts_[i], std::span(routed).subspan(begin, end - begin), x, scratch, out);
+    if (begin == end) continue;
+    AddExpert(*experts_[i], std::span(routed).subspan(begin, end - begin), x, scratch, out, lora_slots);
   }
   if (shared_expert_) {
-    shared_expert_gate_->Forward(x, hidden_size_, num_rows, scratch, 1);
+    shared_expert_gate_->Forward(x, hidden_size_, num_rows, scratch, 1, lora_slots);
     routed.clear();
     for (int64_t row = 0; row < num_rows; ++row) routed.push_back({row, 1.0f / (1.0f + std::exp(-scratch[row]))});
-    AddExpert(*shared_expert_, routed, x, scratch, out);
+    AddExpert(*shared_expert_, routed, x, scratch, out, lora_slots);
   }
   step_.communicator->AllReduce(out, num_rows * hidden_size_);
 }
@@ -122,7 +123,7 @@ void SparseMoe::ChooseExperts(const float* logits) {
 }
 
 void SparseMoe::AddExpert(const Mlp& expert, std::span<const RoutedRow> rows, const float* x, float* scratch,
-                          float* out) {
+                          float* out, const int32_t* lora_slots) {
   const auto count = static_cast<int64_t>(rows.size());
   float* gathered = scratch;
   float* result = gathered + count * hidden_size_;
@@ -131,7 +132,14 @@ void SparseMoe::AddExpert(const Mlp& expert, std::span<const RoutedRow> rows, co
     std::memcpy(gathered + i * hidden_size_, x + rows[static_cast<size_t>(i)].row * hidden_size_,
                 static_cast<size_t>(hidden_size_) * sizeof(float));
   }
-  expert.Forward(gathered, count, inner, result);
+  const int32_t* gathered_slots = nullptr;
+  if (lora_slots != nullptr) {
+    std::vector<int32_t>& slots = step_.workspace->moe.lora_slots;
+    slots.clear();
+    for (const RoutedRow& routed : rows) slots.push_back(lora_slots[routed.row]);
+    gathered_slots = slots.data();
+  }
+  expert.Forward(gathered, count, inner, result, gathered_slots);
   ForEachRow(step_, count, hidden_size_, [&](int64_t i) {
     const RoutedRow& routed = rows[static_cast<size_t>(i)];
     step_.kernels->add_scaled(out + routed.row * hidden_size_, result + i * hidden_size_, routed.weight, hidden_size_);

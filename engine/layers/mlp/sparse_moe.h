@@ -38,13 +38,14 @@ class SparseMoe {
   int64_t scratch_floats(int64_t num_rows) const;
   // Reserves the rank's scratch for Forward with up to `max_rows` rows.
   void Reserve(int64_t max_rows) const;
-  // x, out: [num_rows, hidden_size]; scratch: [scratch_floats(num_rows)].
-  void Forward(const float* x, int64_t num_rows, float* scratch, float* out);
+  // x, out: [num_rows, hidden_size]; scratch: [scratch_floats(num_rows)]; lora_slots: [num_rows] or null.
+  void Forward(const float* x, int64_t num_rows, float* scratch, float* out, const int32_t* lora_slots);
 
  private:
   void Route(const float* router_logits, int64_t num_rows);
   void ChooseExperts(const float* logits);
-  void AddExpert(const Mlp& expert, std::span<const RoutedRow> rows, const float* x, float* scratch, float* out);
+  void AddExpert(const Mlp& expert, std::span<const RoutedRow> rows, const float* x, float* scratch, float* out,
+                 const int32_t* lora_slots);
 
   const StepContext& step_;
   MoeSpec spec_;
