@@ -8,6 +8,7 @@
 #include "app/batch/tools/call_constraints.h"
 #include "app/cli/engine_options.h"
 #include "app/model/load_model.h"
+#include "app/model/lora_setting.h"
 #include "app/model/model_files.h"
 #include "app/model/sampling_defaults.h"
 #include "app/model/thinking_mode.h"
@@ -25,6 +26,7 @@ int CheckBatch(const Settings& settings, InputFormat format, bool tokenizer_requ
   const ModelLocation location = LocateModel(settings);
   VllmConfig config = MakeVllmConfig(settings, ReadModelConfig(location));
   config.Finalize();
+  config.lora = MakeLoRAConfig(settings, config.model);
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer;
   if (tokenizer_required || ModelHasTokenizer(location)) tokenizer = LoadModelTokenizer(location);
   if (const std::string warning = TokenizerWarning(location); !warning.empty()) PrintWarning(warning);
@@ -59,7 +61,8 @@ int CheckBatch(const Settings& settings, InputFormat format, bool tokenizer_requ
     if (!is_bad) {
       try {
         tool_calls.Apply(source.row.tools, source.row.params);
-        processor.Process("check", source.row.prompt, source.row.params);
+        ProcessedInput input = processor.Process("check", source.row.prompt, source.row.params);
+        processor.SetLoRA(source.row.options.lora, input);
       } catch (const RequestError& error) {
         is_bad = true;
         code = "invalid_request";

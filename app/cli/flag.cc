@@ -44,6 +44,12 @@ constexpr Flag kFlags[] = {
      "disk space limit of the cache of keys and values in $XDG_CACHE_HOME/vllmcli/kv, with which a later run need not "
      "read the same beginning of a prompt again; default: 4G for chat, run and batch with models of more than 200 MB, "
      "off otherwise"},
+    {"lora", 0, kText, "NAME=PATH|NAME", "", "", kModel, kEngines, true, true,
+     "NAME=PATH: load a LoRA adapter, a PEFT directory or a .gguf file, and call it NAME; may be repeated; NAME: use "
+     "this adapter; default: the only adapter that is loaded; rows of batch choose with \"lora\""},
+    {"max-loras", 0, kInteger, "N", "", "1", kModel, kEngines, false, true,
+     "number of LoRA adapters that requests may use at the same time; others wait"},
+    {"max-lora-rank", 0, kInteger, "N", "", "16", kModel, kEngines, false, true, "highest rank of a LoRA adapter"},
     {"max-model-len", 0, kInteger, "N", "", "", kModel, kSamplers, false, true,
      "maximum length of prompt and output together, in tokens; default: the model's limit"},
 

@@ -12,6 +12,7 @@
 #include "app/installed/last_use.h"
 #include "app/model/kv_disk_cache.h"
 #include "app/model/loading_status.h"
+#include "app/model/lora_setting.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
 #include "engine/config/errors.h"
@@ -54,6 +55,7 @@ std::shared_ptr<const VllmConfig> MakeDraftConfig(const VllmConfig& config, cons
   draft->model.max_model_len = std::min(draft->model.max_model_len, config.model.max_model_len);
   draft->speculative = {};
   draft->kv_disk_cache = {};
+  draft->lora = {};
   draft->cache.num_blocks_override.reset();
   draft->cache.cache_dtype.reset();
   draft->cache.kv_cache_memory_bytes =
@@ -93,6 +95,7 @@ LoadedEngine LoadEngine(const Settings& settings, const LoadOptions& options) {
   config.parallel.num_processes = options.num_processes;
   config.parallel.num_local_processes = options.num_local_processes;
   config.Finalize();
+  config.lora = MakeLoRAConfig(settings, config.model);
   config.kv_disk_cache = MakeKVDiskCacheConfig(settings, loaded.location);
   if (config.cache.kv_cache_memory_bytes) *config.cache.kv_cache_memory_bytes /= options.num_local_processes;
   if (config.parallel.is_oversubscribed) {

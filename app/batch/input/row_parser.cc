@@ -83,6 +83,7 @@ std::vector<std::string> KnownFields(bool in_openai_row) {
                                     "custom_id",
                                     "priority",
                                     "cache_salt",
+                                    "lora",
                                     "skip_special_tokens",
                                     "thinking_token_budget",
                                     "reasoning_effort",
@@ -132,6 +133,10 @@ bool SetOption(const std::string& name, const Json& value, BatchRow& row) {
   }
   if (name == "cache_salt") {
     if (!value.is_null()) row.options.cache_salt = TextField(name, value);
+    return true;
+  }
+  if (name == "lora") {
+    row.options.lora = value.is_null() ? "" : TextField(name, value);
     return true;
   }
   return false;

@@ -63,7 +63,7 @@ A row of a .jsonl file is an object with one of
 .BR messages " (a list of objects with role and content),"
 and optionally sampling fields under their vLLM names (max_tokens, temperature, stop, seed, n, logprobs, ...), which
 apply to this row only, and
-.BR custom_id ", " priority ", " cache_salt ", " add_special_tokens ", " tools ", " add_generation_prompt " and"
+.BR custom_id ", " priority ", " cache_salt ", " lora ", " add_special_tokens ", " tools ", " add_generation_prompt " and"
 .BR chat_template_kwargs .
 A row with an unknown field fails. Rows with
 .BR method ", " url " and " body
