@@ -35,6 +35,7 @@ table=(
   "llama_golden tests/data/llama"
   "gguf_golden tests/data/gguf"
   "models_golden tests/data/models"
+  "lora_golden tests/data/lora"
 )
 # Files that are not compared, with the reasons.
 not_compared="Not compared:
