@@ -50,7 +50,7 @@
 namespace vllm {
 
 // Changes with every change of a message.
-inline constexpr uint32_t kWireVersion = 5;
+inline constexpr uint32_t kWireVersion = 6;
 
 enum class MessageType : uint8_t {
   kHost = 1,

@@ -27,6 +27,9 @@ struct LoRAModule {
   TensorView b;                      // [out_features, rank]
   std::optional<TensorView> b_bias;  // [out_features], peft's lora_bias
   std::optional<TensorView> bias;    // [out_features], replaces the bias of the base layer
+  // [out_features] The magnitudes m of DoRA (arXiv 2402.09353): row n of the weight W + scale * B A is scaled to the
+  // norm m[n]. A bias of the base layer is not scaled.
+  std::optional<TensorView> magnitude;
   // A copy of the weight of the base layer, which PEFT saves with adapted embeddings and output projections.
   std::optional<TensorView> base_weight;
 };

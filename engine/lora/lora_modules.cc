@@ -38,6 +38,9 @@ const LoRAModule* LoRAModules::Take(size_t adapter, LoRAModule::Kind kind, std::
     if (it->a.shape[1] != in_features) FailShape(from, it->a, "the input size", it->a.shape[1], in_features);
     if (it->b.shape[0] != out_features) FailShape(from, it->b, "the output size", it->b.shape[0], out_features);
   }
+  if (it->magnitude && it->magnitude->shape[0] != out_features) {
+    FailShape(from, *it->magnitude, "the output size", it->magnitude->shape[0], out_features);
+  }
   if (it->bias && it->bias->shape[0] != out_features) {
     FailShape(from, *it->bias, "the output size", it->bias->shape[0], out_features);
   }

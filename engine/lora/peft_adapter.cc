@@ -22,7 +22,7 @@ constexpr const char* kWeightsFile = "adapter_model.safetensors";
 constexpr const char* kPickleFile = "adapter_model.bin";
 constexpr size_t kMaxConfigBytes = size_t{4} << 20;
 
-enum class Part : uint8_t { kA, kB, kEmbeddingA, kEmbeddingB, kBBias, kBias, kBaseWeight };
+enum class Part : uint8_t { kA, kB, kEmbeddingA, kEmbeddingB, kBBias, kBias, kBaseWeight, kMagnitude };
 
 struct TensorName {
   std::string_view module;
@@ -35,7 +35,7 @@ std::optional<TensorName> ParseName(std::string_view name) {
     std::string_view text;
     Part part;
   };
-  constexpr std::array<Suffix, 12> kSuffixes = {{{".lora_A.weight", Part::kA},
+  constexpr std::array<Suffix, 15> kSuffixes = {{{".lora_A.weight", Part::kA},
                                                  {".lora_B.weight", Part::kB},
                                                  {".lora_A.default.weight", Part::kA},
                                                  {".lora_B.default.weight", Part::kB},
@@ -46,6 +46,9 @@ std::optional<TensorName> ParseName(std::string_view name) {
                                                  {".lora_B.bias", Part::kBBias},
                                                  {".lora_B.default.bias", Part::kBBias},
                                                  {".base_layer.weight", Part::kBaseWeight},
+                                                 {".lora_magnitude_vector", Part::kMagnitude},
+                                                 {".lora_magnitude_vector.weight", Part::kMagnitude},
+                                                 {".lora_magnitude_vector.default.weight", Part::kMagnitude},
                                                  {".bias", Part::kBias}}};
   for (const Suffix& suffix : kSuffixes) {
     if (!name.ends_with(suffix.text)) continue;
@@ -83,7 +86,6 @@ class PeftReader {
   void Add(const std::string& name) {
     const std::optional<TensorName> parsed = ParseName(name);
     if (!parsed) {
-      if (name.find(".lora_magnitude_vector") != std::string::npos) Fail(name, "DoRA is not supported");
       Fail(name, "not a LoRA matrix; modules_to_save and other kinds of adapters are not supported");
     }
     bool is_embedding = parsed->part == Part::kEmbeddingA || parsed->part == Part::kEmbeddingB;
@@ -101,7 +103,8 @@ class PeftReader {
       expected_rank_[module.name] = config_.RankOf(parsed->module);
     }
     const TensorView view = View(name);
-    const bool is_vector = parsed->part == Part::kBias || parsed->part == Part::kBBias;
+    const bool is_vector =
+        parsed->part == Part::kBias || parsed->part == Part::kBBias || parsed->part == Part::kMagnitude;
     if (view.shape.size() != (is_vector ? 1 : 2)) Fail(name, "wrong number of dimensions");
     switch (parsed->part) {
       case Part::kA:
@@ -120,6 +123,10 @@ class PeftReader {
       case Part::kBias:
         if (config_.bias == PeftConfig::Bias::kNone) Fail(name, "adapter_config.json has \"bias\": \"none\"");
         module.bias = view;
+        break;
+      case Part::kMagnitude:
+        if (!config_.use_dora) Fail(name, "adapter_config.json does not have use_dora");
+        module.magnitude = view;
         break;
       case Part::kBaseWeight:
         module.base_weight = view;
@@ -160,11 +167,17 @@ class PeftReader {
       Fail(module.b.name, "has " + std::to_string(module.b.shape[1]) + " columns but lora_A has " +
                               std::to_string(module.rank) + " rows");
     }
-    for (const std::optional<TensorView>* bias : {&module.b_bias, &module.bias}) {
-      if (*bias && (*bias)->shape[0] != module.b.shape[0]) {
-        Fail((*bias)->name, "has " + std::to_string((*bias)->shape[0]) + " elements but lora_B has " +
-                                std::to_string(module.b.shape[0]) + " rows");
+    for (const std::optional<TensorView>* vector : {&module.b_bias, &module.bias, &module.magnitude}) {
+      if (*vector && (*vector)->shape[0] != module.b.shape[0]) {
+        Fail((*vector)->name, "has " + std::to_string((*vector)->shape[0]) + " elements but lora_B has " +
+                                  std::to_string(module.b.shape[0]) + " rows");
       }
+    }
+    if (config_.use_dora && module.kind == LoRAModule::Kind::kEmbedding) {
+      Fail(module.a.name, "DoRA of an embedding is not supported");
+    }
+    if (config_.use_dora && !module.magnitude) {
+      Fail(module.a.name, "the file has no lora_magnitude_vector although adapter_config.json has use_dora");
     }
     if (config_.lora_bias && module.kind == LoRAModule::Kind::kLinear && !module.b_bias) {
       Fail(module.b.name, "the file has no lora_B.bias although adapter_config.json has lora_bias");

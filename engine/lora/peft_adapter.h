@@ -5,6 +5,7 @@
 //   base_model.model.MODULE.lora_A.weight [r, in]       base_model.model.MODULE.lora_B.weight [out, r]
 //   base_model.model.MODULE.lora_embedding_A [r, vocab] base_model.model.MODULE.lora_embedding_B [hidden, r]
 //   base_model.model.MODULE.lora_B.bias [out]           with lora_bias
+//   base_model.model.MODULE.lora_magnitude_vector [out] with use_dora; some files have ".weight" after it
 //   base_model.model.MODULE.bias [out]                  with bias all or lora_only
 //   base_model.model.MODULE.base_layer.weight           a copy of the base layer's weight
 //   base_model.model.MODULE.base_layer.bias             the same as MODULE.bias, of an adapted layer

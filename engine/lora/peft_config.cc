@@ -22,12 +22,10 @@ constexpr double kMaxAlpha = 1e9;
 constexpr size_t kMaxPatterns = 4096;
 
 // Fields that ParsePeftConfig reads.
-constexpr std::array<std::string_view, 11> kReadFields = {"peft_type",         "r",
-                                                          "lora_alpha",        "use_rslora",
-                                                          "lora_bias",         "bias",
-                                                          "rank_pattern",      "alpha_pattern",
-                                                          "init_lora_weights", "fan_in_fan_out",
-                                                          "task_type"};
+constexpr std::array<std::string_view, 12> kReadFields = {
+    "peft_type",      "r",        "lora_alpha",   "use_rslora",    "lora_bias",
+    "use_dora",       "bias",     "rank_pattern", "alpha_pattern", "init_lora_weights",
+    "fan_in_fan_out", "task_type"};
 // Fields that do not change results once the tensors are known. peft's fan_in_fan_out only says that the base weight is
 // stored transposed, which the engine knows from the base model.
 constexpr std::array<std::string_view, 17> kIgnoredFields = {"auto_mapping",    "base_model_name_or_path",
@@ -139,6 +137,7 @@ PeftConfig ParsePeftConfig(std::string_view text, const std::string& what) {
   config.lora_alpha = fields.Double("lora_alpha", -kMaxAlpha, kMaxAlpha).value_or(config.lora_alpha);
   config.use_rslora = fields.Bool("use_rslora").value_or(false);
   config.lora_bias = fields.Bool("lora_bias").value_or(false);
+  config.use_dora = fields.Bool("use_dora").value_or(false);
   fields.Bool("fan_in_fan_out");
   const std::string bias = fields.String("bias").value_or("none");
   if (bias == "all") {

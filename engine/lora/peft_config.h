@@ -20,6 +20,7 @@ struct PeftConfig {
   double lora_alpha = 8.0;
   bool use_rslora = false;
   bool lora_bias = false;
+  bool use_dora = false;
   Bias bias = Bias::kNone;
   // Values for the modules whose names match a regular expression, in the order of the file. The first match counts.
   template <typename Value>

@@ -86,7 +86,8 @@ void DecoderModel::BuildHead(const LoadContext& load, const DecoderSpec& spec, c
   if (load.lora != nullptr) load.lora->SetTiedHead(embedding);
   embed_tokens_lora_.emplace(load, prefix + spec.embed_tokens, config_.vocab_size, width);
   const Shard vocab = ShardOf(config_.vocab_size, step_.rank(), step_.world_size());
-  lm_head_lora_ = LoRALinear(load, {{"lm_head", config_.vocab_size, vocab}}, width, {0, width}, {}, true);
+  const std::vector<OutputSlice> head_slices = {{"lm_head", config_.vocab_size, vocab}};
+  lm_head_lora_ = LoRALinear(load, {.slices = head_slices, .in_features = width, .columns = {0, width}});
   if (!spec.final_norm.empty()) {
     norm_.emplace(load, prefix + spec.final_norm, config_.hidden_size, spec.norm);
   }

@@ -39,6 +39,11 @@ CASES = {
     "biases_of_all": ("qwen2", {"r": 4, "lora_alpha": 8, "bias": "all", "target_modules": ["v_proj", "down_proj"]}),
     "transposed": ("gpt2", {"r": 4, "lora_alpha": 8, "fan_in_fan_out": True,
                             "target_modules": ["c_attn", "c_fc", "c_proj"]}),
+    "dora": ("llama", {"r": 4, "lora_alpha": 8, "use_dora": True, "target_modules": "all-linear"}),
+    "dora_with_biases": ("qwen2", {"r": 4, "lora_alpha": 6, "use_dora": True, "bias": "lora_only",
+                                   "target_modules": ["q_proj", "v_proj", "o_proj", "up_proj", "down_proj"]}),
+    "dora_transposed": ("gpt2", {"r": 4, "lora_alpha": 8, "use_dora": True, "fan_in_fan_out": True,
+                                 "target_modules": ["c_attn", "c_proj"]}),
     "fused": ("phi3", {"r": 4, "lora_alpha": 8, "target_modules": ["qkv_proj", "gate_up_proj", "o_proj"]}),
     "fused_by_head": ("falcon_11b", {"r": 4, "lora_alpha": 8, "target_modules": ["query_key_value", "dense"]}),
     "scaled_embedding": ("gemma2", {"r": 4, "lora_alpha": 8, "target_modules": ["embed_tokens", "k_proj", "gate_proj"]}),
@@ -49,7 +54,9 @@ def set_random(model, seed):
     """Fills the trainable parameters, among them the biases, with random values."""
     generator = torch.Generator().manual_seed(seed)
     for name, parameter in model.named_parameters():
-        if "lora_" in name or (parameter.requires_grad and name.endswith("bias")):
+        if "magnitude" in name:
+            parameter.data = parameter * (1 + 0.3 * torch.randn(parameter.shape, generator=generator))
+        elif "lora_" in name or (parameter.requires_grad and name.endswith("bias")):
             scale = 1.0 if "lora_A" in name or "embedding_A" in name else 0.3
             parameter.data = torch.randn(parameter.shape, generator=generator) * scale * parameter.shape[-1] ** -0.5
 

@@ -1,5 +1,5 @@
 // Tests requests with LoRA adapters in the whole engine: a request gives the same tokens and logprobs under every
-// schedule, whatever the adapters of the other requests, and prefix caching never mixes adapters.
+// schedule and with any adapters in the other requests, and prefix caching never mixes adapters.
 #include <gtest/gtest.h>
 
 #include <map>

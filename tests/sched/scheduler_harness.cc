@@ -14,6 +14,7 @@ SchedulerConfig SchedulerOptions::Config() const {
   SchedulerConfig config;
   config.max_num_batched_tokens = max_num_batched_tokens;
   config.max_num_seqs = max_num_seqs;
+  config.max_loras = max_loras;
   config.long_prefill_token_threshold = long_prefill_token_threshold;
   config.enable_chunked_prefill = enable_chunked_prefill;
   config.policy = policy;
@@ -41,6 +42,8 @@ EngineCoreRequestPtr MakeRequest(RequestId id, std::vector<int32_t> prompt_token
   request->priority = options.priority;
   request->cache_salt = options.cache_salt;
   request->interactive = options.interactive;
+  request->lora_slot = options.lora_slot;
+  if (options.lora_slot >= 0) request->lora_digest = "adapter " + std::to_string(options.lora_slot);
   if (options.edit) options.edit(request->sampling_params);
   return request;
 }

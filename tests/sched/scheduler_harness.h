@@ -22,6 +22,7 @@ struct SchedulerOptions {
   bool enable_prefix_caching = true;
   int64_t max_num_batched_tokens = 8192;
   int64_t max_num_seqs = 16;
+  int64_t max_loras = 1;
   int64_t long_prefill_token_threshold = 0;
   bool enable_chunked_prefill = true;
   SchedulingPolicy policy = SchedulingPolicy::kFcfs;
@@ -41,6 +42,7 @@ struct RequestSpec {
   int64_t arrival_ms = 0;
   std::string cache_salt = {};
   bool interactive = false;
+  int32_t lora_slot = -1;
   std::function<void(SamplingParams&)> edit = {};
 };
 

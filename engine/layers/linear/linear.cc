@@ -36,7 +36,9 @@ ColumnParallelLinear::ColumnParallelLinear(const LoadContext& load, const ModelC
                                            const std::vector<OutputSlice>& slices, bool has_bias)
     : step_(load.step), weight_(load, model, slices, in_features, {0, in_features}) {
   bias_ = LoadBiases(load.weights, slices, has_bias, weight_.num_rows());
-  lora_ = LoRALinear(load, slices, in_features, {0, in_features}, bias_, /*adds_bias=*/true);
+  lora_ = LoRALinear(
+      load,
+      {.slices = slices, .in_features = in_features, .columns = {0, in_features}, .weight = &weight_, .bias = bias_});
 }
 
 void ColumnParallelLinear::Forward(const float* x, int64_t x_stride, int64_t num_rows, float* y, int64_t y_stride,
@@ -54,14 +56,20 @@ RowParallelLinear::RowParallelLinear(const LoadContext& load, const ModelConfig&
   if (HasBias(load.weights, name, has_bias))
     bias_ = LoadFloats(load.weights, name + ".bias", out_features, {0, out_features});
   // The all-reduce adds the ranks' outputs, so only one of them may contain a bias.
-  lora_ = LoRALinear(load, {{name, out_features, {0, out_features}}}, total_in_features, in_shard, bias_,
-                     /*adds_bias=*/step_.rank() == 0);
+  const std::vector<OutputSlice> slices = {{name, out_features, {0, out_features}}};
+  lora_ = LoRALinear(load, {.slices = slices,
+                            .in_features = total_in_features,
+                            .columns = in_shard,
+                            .weight = &weight_,
+                            .bias = bias_,
+                            .adds_bias = step_.rank() == 0,
+                            .y_has_bias = step_.rank() == 0 && !IsReducedHere()});
 }
 
 void RowParallelLinear::Forward(const float* x, int64_t x_stride, int64_t num_rows, float* y,
                                 const int32_t* lora_slots) const {
   const int64_t out_features = weight_.num_rows();
-  const bool is_reduced_here = step_.world_size() > 1 && reduce_;
+  const bool is_reduced_here = IsReducedHere();
   // Without an all-reduce here (one rank, or the caller reduces), only rank 0 adds the bias.
   const bool adds_bias = !bias_.empty() && !is_reduced_here && step_.rank() == 0;
   weight_.Multiply(step_, adds_bias ? bias_.data() : nullptr, x, x_stride, num_rows, y, out_features);

@@ -58,6 +58,8 @@ class RowParallelLinear {
   void Forward(const float* x, int64_t x_stride, int64_t num_rows, float* y, const int32_t* lora_slots = nullptr) const;
 
  private:
+  bool IsReducedHere() const { return step_.world_size() > 1 && reduce_; }
+
   const StepContext& step_;
   LinearWeight weight_;
   std::vector<float> bias_;

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
+#include "engine/config/errors.h"
+#include "engine/config/escape.h"
 #include "engine/layers/for_each_row.h"
 #include "kernels/matrix/packed_matrix.h"
 
@@ -13,10 +16,24 @@ namespace {
 
 // Limits the scratch. With this many rows, reading A and B again costs little compared with the arithmetic.
 constexpr int64_t kRowsAtOnce = 256;
+// A task computes A x of at most this many rows.
+constexpr int64_t kRowsPerPiece = 32;
+// Below this many multiply-adds, waking another thread costs more than it saves.
+constexpr int64_t kMinWorkPerTask = 1 << 18;
+
+// Calls f(i) for each i in [0, count), on the rank's threads if the work, in multiply-adds, is worth it.
+template <typename F>
+void ForEachTask(const StepContext& step, int64_t count, int64_t work, const F& f) {
+  if (work < kMinWorkPerTask) {
+    for (int64_t i = 0; i < count; ++i) f(i);
+  } else {
+    step.threads->ParallelFor(count, [&](int64_t i, int /*thread*/) { f(i); });
+  }
+}
 
 // Packs rows of floating-point matrices as float32. source(i) returns row i.
 template <typename F>
-LinearMatrix PackFloats(int64_t num_rows, int64_t num_columns, F&& source) {
+kernels::PackedMatrix PackFloats(int64_t num_rows, int64_t num_columns, F&& source) {
   kernels::PackedMatrix matrix(num_rows, num_columns, kernels::DType::kFloat32);
   std::array<kernels::SourceRow, kernels::kPanelRows> rows;
   for (int64_t begin = 0; begin < num_rows; begin += kernels::kPanelRows) {
@@ -24,7 +41,7 @@ LinearMatrix PackFloats(int64_t num_rows, int64_t num_columns, F&& source) {
     for (size_t i = 0; i < count; ++i) rows[i] = source(begin + static_cast<int64_t>(i));
     matrix.PackPanel(begin / kernels::kPanelRows, std::span(rows).first(count));
   }
-  return LinearMatrix(std::move(matrix));
+  return matrix;
 }
 
 kernels::SourceRow RowOf(const TensorView& view, int64_t row, int64_t first_column = 0) {
@@ -42,6 +59,37 @@ float* Floats(kernels::AlignedBuffer& buffer, int64_t count) {
   const size_t bytes = static_cast<size_t>(count) * sizeof(float);
   if (buffer.size_bytes() < bytes) buffer = kernels::AlignedBuffer(bytes);
   return buffer.as<float>();
+}
+
+// Returns the norms of rows of W + scale * B A, over all ranks' columns. `rows` are the rows of B, the first of which
+// belongs to row first_output of layer.weight.
+std::vector<float> RowNorms(const LoadContext& load, const LoRALinear::Layer& layer, const LoRAModule& module,
+                            int64_t first_output, const std::vector<int64_t>& rows) {
+  if (layer.weight == nullptr) {
+    throw ModelError("cannot apply " + Escape(module.magnitude->name) + ": DoRA of this layer is not supported");
+  }
+  const int64_t width = layer.columns.count;
+  std::vector<float> a(static_cast<size_t>(module.rank * width));
+  for (int64_t k = 0; k < module.rank; ++k) {
+    const kernels::SourceRow row = RowOf(module.a, k, layer.columns.begin);
+    kernels::ConvertToFloat(row.data, row.dtype, width, a.data() + k * width);
+  }
+  layer.weight->Reserve(load.step, 1);
+  std::vector<float> norms(rows.size());
+  ForEachRow(load.step, static_cast<int64_t>(rows.size()), width * module.rank, [&](int64_t i, int thread) {
+    std::vector<float> sum(static_cast<size_t>(width)), b(static_cast<size_t>(module.rank));
+    const kernels::SourceRow row = RowOf(module.b, rows[static_cast<size_t>(i)]);
+    kernels::ConvertToFloat(row.data, row.dtype, module.rank, b.data());
+    layer.weight->UnpackRow(load.step, first_output + i, thread, sum.data());
+    for (int64_t k = 0; k < module.rank; ++k) {
+      const float factor = static_cast<float>(module.scale) * b[static_cast<size_t>(k)];
+      load.step.kernels->add_scaled(sum.data(), a.data() + k * width, factor, width);
+    }
+    norms[static_cast<size_t>(i)] = load.step.kernels->sum_of_squares(sum.data(), width);
+  });
+  if (width != layer.in_features) load.step.communicator->AllReduce(norms.data(), static_cast<int64_t>(norms.size()));
+  for (float& norm : norms) norm = std::sqrt(norm);
+  return norms;
 }
 
 }  // namespace
@@ -64,9 +112,8 @@ struct LoRALinear::Shrink {
   }
 };
 
-LoRALinear::LoRALinear(const LoadContext& load, const std::vector<OutputSlice>& slices, int64_t in_features,
-                       Shard columns, std::span<const float> base_bias, bool adds_bias)
-    : num_inputs_(columns.count) {
+LoRALinear::LoRALinear(const LoadContext& load, const Layer& layer) : num_inputs_(layer.columns.count) {
+  const std::vector<OutputSlice>& slices = layer.slices;
   for (const OutputSlice& slice : slices) num_outputs_ += slice.shard.count;
   if (load.lora == nullptr) return;
   for (size_t slot = 0; slot < load.lora->num_adapters(); ++slot) {
@@ -81,12 +128,11 @@ LoRALinear::LoRALinear(const LoadContext& load, const std::vector<OutputSlice>& 
         block.num_outputs += slices[end].shard.count;
       }
       output += block.num_outputs;
-      const LoRAModule* module =
-          load.lora->Take(slot, LoRAModule::Kind::kLinear, slices[begin].name, in_features, slices[begin].total_rows);
+      const LoRAModule* module = load.lora->Take(slot, LoRAModule::Kind::kLinear, slices[begin].name, layer.in_features,
+                                                 slices[begin].total_rows);
       if (module == nullptr || block.num_outputs == 0) continue;
       if (module->rank > 0) block.first_rank = shrink.Push(*module);
-      AddBlock(load, *module, std::span(slices).subspan(begin, end - begin), base_bias, adds_bias, std::move(block),
-               *adapter);
+      AddBlock(load, layer, *module, std::span(slices).subspan(begin, end - begin), std::move(block), *adapter);
     }
     if (adapter->blocks.empty()) continue;
     adapter->rank = shrink.rank;
@@ -96,16 +142,17 @@ LoRALinear::LoRALinear(const LoadContext& load, const std::vector<OutputSlice>& 
         while (row - shrink.modules[next].first_rank >= shrink.modules[next].module->rank) ++next;
         const Shrink::Module& from = shrink.modules[next];
         adapter->scales.push_back(static_cast<float>(from.module->scale));
-        return RowOf(from.module->a, row - from.first_rank, columns.begin);
+        return RowOf(from.module->a, row - from.first_rank, layer.columns.begin);
       });
     }
+    max_rank_ = std::max(max_rank_, adapter->rank);
     adapters_.resize(load.lora->num_adapters());
     adapters_[slot] = std::move(adapter);
   }
 }
 
-void LoRALinear::AddBlock(const LoadContext& /*load*/, const LoRAModule& module, std::span<const OutputSlice> slices,
-                          std::span<const float> base_bias, bool adds_bias, Block block, Adapter& adapter) const {
+void LoRALinear::AddBlock(const LoadContext& load, const Layer& layer, const LoRAModule& module,
+                          std::span<const OutputSlice> slices, Block block, Adapter& adapter) {
   std::vector<int64_t> rows;  // of the module's B
   rows.reserve(static_cast<size_t>(block.num_outputs));
   for (const OutputSlice& slice : slices) {
@@ -115,18 +162,27 @@ void LoRALinear::AddBlock(const LoadContext& /*load*/, const LoRAModule& module,
     block.b = PackFloats(block.num_outputs, module.rank,
                          [&](int64_t i) { return RowOf(module.b, rows[static_cast<size_t>(i)]); });
   }
-  if (adds_bias && (module.b_bias || module.bias)) {
-    const std::vector<float> b_bias = module.b_bias ? ReadVector(*module.b_bias) : std::vector<float>();
-    const std::vector<float> bias = module.bias ? ReadVector(*module.bias) : std::vector<float>();
-    for (size_t i = 0; i < rows.size(); ++i) {
-      const auto row = static_cast<size_t>(rows[i]);
-      float sum = b_bias.empty() ? 0.0f : static_cast<float>(module.scale) * b_bias[row];
-      if (!bias.empty()) {
-        const size_t output = static_cast<size_t>(block.first_output) + i;
-        sum += bias[row] - (base_bias.empty() ? 0.0f : base_bias[output]);
-      }
-      block.bias.push_back(sum);
+  const std::span<const float> base_bias =
+      layer.bias.empty() ? layer.bias : layer.bias.subspan(static_cast<size_t>(block.first_output), rows.size());
+  if (module.b_bias && layer.adds_bias) {
+    const std::vector<float> bias = ReadVector(*module.b_bias);
+    for (const int64_t row : rows) {
+      block.b_bias.push_back(static_cast<float>(module.scale) * bias[static_cast<size_t>(row)]);
     }
+  }
+  if (module.bias && layer.adds_bias) {
+    const std::vector<float> bias = ReadVector(*module.bias);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      block.bias.push_back(bias[static_cast<size_t>(rows[i])] - (base_bias.empty() ? 0.0f : base_bias[i]));
+    }
+  }
+  if (module.magnitude) {
+    const std::vector<float> magnitude = ReadVector(*module.magnitude);
+    const std::vector<float> norms = RowNorms(load, layer, module, block.first_output, rows);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      block.magnitude.push_back(magnitude[static_cast<size_t>(rows[i])] / norms[i]);
+    }
+    if (layer.y_has_bias) block.base_bias.assign(base_bias.begin(), base_bias.end());
   }
   if (block.b || !block.bias.empty()) adapter.blocks.push_back(std::move(block));
 }
@@ -137,84 +193,143 @@ void LoRALinear::Reserve(const StepContext& step, int64_t max_rows) const {
   workspace.rows.reserve(static_cast<size_t>(max_rows));
   workspace.begin.reserve(adapters_.size() + 1);
   const int64_t rows = std::min(max_rows, kRowsAtOnce);
+  workspace.pieces.reserve(static_cast<size_t>(rows));
   Floats(workspace.x, rows * num_inputs_);
+  Floats(workspace.shrunk, rows * max_rank_);
   Floats(workspace.delta, rows * num_outputs_);
+  size_t max_runs = 0;
   for (const std::unique_ptr<const Adapter>& adapter : adapters_) {
+    size_t num_runs = 0;
     if (adapter == nullptr) continue;
-    Floats(workspace.shrunk, rows * adapter->rank);
-    if (adapter->a) adapter->a->Reserve(step, rows);
-    for (const Block& block : adapter->blocks) {
-      if (block.b) block.b->Reserve(step, rows);
-    }
+    for (const Block& block : adapter->blocks)
+      num_runs += static_cast<size_t>(block.num_outputs / kernels::kPanelRows + 1);
+    max_runs = std::max(max_runs, num_runs);
   }
+  workspace.runs.reserve(max_runs * static_cast<size_t>(rows));
 }
 
 void LoRALinear::Add(const StepContext& step, const int32_t* slots, const float* x, int64_t x_stride, int64_t num_rows,
                      float* y, int64_t y_stride) const {
   if (slots == nullptr || adapters_.empty()) return;
+  const auto has_adapter = [&](int64_t row) {
+    return slots[row] >= 0 && adapters_[static_cast<size_t>(slots[row])] != nullptr;
+  };
   // A counting sort by slot keeps each adapter's rows in ascending order.
   LoRAWorkspace& workspace = step.workspace->lora;
   workspace.begin.assign(adapters_.size() + 1, 0);
   for (int64_t row = 0; row < num_rows; ++row) {
-    if (slots[row] >= 0) ++workspace.begin[static_cast<size_t>(slots[row]) + 1];
+    if (has_adapter(row)) ++workspace.begin[static_cast<size_t>(slots[row]) + 1];
   }
   for (size_t i = 1; i < workspace.begin.size(); ++i) workspace.begin[i] += workspace.begin[i - 1];
   workspace.rows.resize(workspace.begin.back());
   for (int64_t row = 0; row < num_rows; ++row) {
-    if (slots[row] >= 0) workspace.rows[workspace.begin[static_cast<size_t>(slots[row])]++] = static_cast<int32_t>(row);
+    if (has_adapter(row))
+      workspace.rows[workspace.begin[static_cast<size_t>(slots[row])]++] = static_cast<int32_t>(row);
   }
-  // begin[i] has advanced to the end of adapter i's rows.
-  size_t begin = 0;
-  for (size_t slot = 0; slot < adapters_.size(); ++slot) {
-    const size_t end = workspace.begin[slot];
-    for (size_t from = begin; adapters_[slot] != nullptr && from < end; from += kRowsAtOnce) {
-      const size_t count = std::min(end - from, static_cast<size_t>(kRowsAtOnce));
-      AddRows(step, *adapters_[slot], std::span(workspace.rows).subspan(from, count), x, x_stride, y, y_stride);
+  const auto total = static_cast<int64_t>(workspace.rows.size());
+  for (int64_t begin = 0; begin < total; begin += kRowsAtOnce) {
+    const int64_t count = std::min(kRowsAtOnce, total - begin);
+    const auto rows =
+        std::span<const int32_t>(workspace.rows).subspan(static_cast<size_t>(begin), static_cast<size_t>(count));
+    workspace.pieces.clear();
+    for (int64_t i = 0; i < count; ++i) {
+      const auto slot = static_cast<size_t>(slots[rows[static_cast<size_t>(i)]]);
+      if (workspace.pieces.empty() || workspace.pieces.back().slot != slot) workspace.pieces.push_back({slot, i, 0});
+      ++workspace.pieces.back().count;
     }
-    begin = end;
+    AddRound(step, {rows, x, x_stride, y, y_stride});
   }
 }
 
-void LoRALinear::AddRows(const StepContext& step, const Adapter& adapter, std::span<const int32_t> rows, const float* x,
-                         int64_t x_stride, float* y, int64_t y_stride) const {
+void LoRALinear::AddRound(const StepContext& step, const Round& round) const {
   LoRAWorkspace& workspace = step.workspace->lora;
-  const auto count = static_cast<int64_t>(rows.size());
-  float* const shrunk = Floats(workspace.shrunk, count * adapter.rank);
-  float* const delta = Floats(workspace.delta, count * num_outputs_);
-  if (adapter.a) {
-    const float* inputs = x + rows.front() * x_stride;
-    int64_t stride = x_stride;
-    if (rows.back() - rows.front() + 1 != count) {
-      float* const gathered = Floats(workspace.x, count * num_inputs_);
-      for (int64_t i = 0; i < count; ++i) {
-        std::memcpy(gathered + i * num_inputs_, x + rows[static_cast<size_t>(i)] * x_stride,
-                    static_cast<size_t>(num_inputs_) * sizeof(float));
-      }
-      inputs = gathered;
-      stride = num_inputs_;
-    }
-    adapter.a->Multiply(step, {nullptr, inputs, stride, count, shrunk, adapter.rank});
-    for (int64_t i = 0; i < count; ++i) {
-      for (int64_t k = 0; k < adapter.rank; ++k) shrunk[i * adapter.rank + k] *= adapter.scales[static_cast<size_t>(k)];
-    }
-  }
-  for (const Block& block : adapter.blocks) {
-    const float* const bias = block.bias.empty() ? nullptr : block.bias.data();
-    if (block.b) {
-      block.b->Multiply(
-          step, {bias, shrunk + block.first_rank, adapter.rank, count, delta + block.first_output, num_outputs_});
-    } else {
-      for (int64_t i = 0; i < count; ++i) {
-        std::copy(block.bias.begin(), block.bias.end(), delta + i * num_outputs_ + block.first_output);
+  const auto count = static_cast<int64_t>(round.rows.size());
+  Floats(workspace.x, count * num_inputs_);
+  Floats(workspace.shrunk, count * max_rank_);
+  Floats(workspace.delta, count * num_outputs_);
+
+  // B is read once per adapter, so its runs have all rows of the adapter. There are enough runs for all threads.
+  workspace.runs.clear();
+  const int64_t max_runs = 4 * step.threads->num_threads();
+  for (const LoRAWorkspace::Piece& piece : workspace.pieces) {
+    const Adapter& adapter = *adapters_[piece.slot];
+    for (size_t b = 0; b < adapter.blocks.size(); ++b) {
+      const int64_t num_panels = (adapter.blocks[b].num_outputs + kernels::kPanelRows - 1) / kernels::kPanelRows;
+      const int64_t work = num_panels * kernels::kPanelRows * adapter.rank * piece.count;
+      const int64_t num_runs = std::clamp<int64_t>(4 * work / kMinWorkPerTask, 1, std::min(max_runs, num_panels));
+      for (int64_t i = 0; i < num_runs; ++i) {
+        workspace.runs.push_back({piece, b, num_panels * i / num_runs, num_panels * (i + 1) / num_runs});
       }
     }
   }
-  ForEachRow(step, count, num_outputs_, [&](int64_t i) {
-    for (const Block& block : adapter.blocks) {
-      step.kernels->add(y + rows[static_cast<size_t>(i)] * y_stride + block.first_output,
-                        delta + i * num_outputs_ + block.first_output, block.num_outputs);
+  // A is small, so several tasks may read it.
+  for (size_t i = 0; i < workspace.pieces.size(); ++i) {
+    LoRAWorkspace::Piece piece = workspace.pieces[i];
+    if (piece.count <= kRowsPerPiece) continue;
+    workspace.pieces[i].count = kRowsPerPiece;
+    piece.begin += kRowsPerPiece;
+    piece.count -= kRowsPerPiece;
+    workspace.pieces.insert(workspace.pieces.begin() + static_cast<std::ptrdiff_t>(i) + 1, piece);
+  }
+  ForEachTask(step, static_cast<int64_t>(workspace.pieces.size()), count * num_inputs_ * max_rank_,
+              [&](int64_t i) { ShrinkPiece(step, round, workspace.pieces[static_cast<size_t>(i)]); });
+  ForEachTask(step, static_cast<int64_t>(workspace.runs.size()), count * num_outputs_ * max_rank_,
+              [&](int64_t i) { Expand(step, round, workspace.runs[static_cast<size_t>(i)]); });
+}
+
+void LoRALinear::ShrinkPiece(const StepContext& step, const Round& round, const LoRAWorkspace::Piece& piece) const {
+  const Adapter& adapter = *adapters_[piece.slot];
+  if (!adapter.a) return;
+  LoRAWorkspace& workspace = step.workspace->lora;
+  const auto rows = round.rows.subspan(static_cast<size_t>(piece.begin), static_cast<size_t>(piece.count));
+  const float* x = round.x + rows.front() * round.x_stride;
+  int64_t x_stride = round.x_stride;
+  if (rows.back() - rows.front() + 1 != piece.count) {
+    float* const gathered = workspace.x.as<float>() + piece.begin * num_inputs_;
+    for (int64_t i = 0; i < piece.count; ++i) {
+      std::memcpy(gathered + i * num_inputs_, round.x + rows[static_cast<size_t>(i)] * round.x_stride,
+                  static_cast<size_t>(num_inputs_) * sizeof(float));
     }
-  });
+    x = gathered;
+    x_stride = num_inputs_;
+  }
+  float* const shrunk = workspace.shrunk.as<float>() + piece.begin * max_rank_;
+  const kernels::PackedMatrixView& a = adapter.a->view();
+  step.kernels->linear(x, x_stride, piece.count, a, nullptr, shrunk, max_rank_, 0, a.num_panels());
+  for (int64_t i = 0; i < piece.count; ++i) {
+    for (int64_t k = 0; k < adapter.rank; ++k) shrunk[i * max_rank_ + k] *= adapter.scales[static_cast<size_t>(k)];
+  }
+}
+
+void LoRALinear::Expand(const StepContext& step, const Round& round, const LoRAWorkspace::Run& run) const {
+  LoRAWorkspace& workspace = step.workspace->lora;
+  const Block& block = adapters_[run.piece.slot]->blocks[run.block];
+  float* const delta = workspace.delta.as<float>() + run.piece.begin * num_outputs_ + block.first_output;
+  if (block.b) {
+    const float* const shrunk = workspace.shrunk.as<float>() + run.piece.begin * max_rank_ + block.first_rank;
+    step.kernels->linear(shrunk, max_rank_, run.piece.count, block.b->view(),
+                         block.b_bias.empty() ? nullptr : block.b_bias.data(), delta, num_outputs_, run.begin_panel,
+                         run.end_panel);
+  }
+  const int64_t begin = run.begin_panel * kernels::kPanelRows;
+  const int64_t end = std::min(block.num_outputs, run.end_panel * kernels::kPanelRows);
+  for (int64_t i = 0; i < run.piece.count; ++i) {
+    const int64_t row = round.rows[static_cast<size_t>(run.piece.begin + i)];
+    AddDelta(step, block, begin, end, delta + i * num_outputs_, round.y + row * round.y_stride + block.first_output);
+  }
+}
+
+void LoRALinear::AddDelta(const StepContext& step, const Block& block, int64_t begin, int64_t end, const float* delta,
+                          float* y) {
+  if (!block.magnitude.empty()) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      const float bias = block.base_bias.empty() ? 0.0f : block.base_bias[i];
+      y[i] = block.magnitude[i] * (y[i] - bias + delta[i]) + bias;
+    }
+  } else if (block.b) {
+    step.kernels->add(y + begin, delta + begin, end - begin);
+  }
+  if (!block.bias.empty()) step.kernels->add(y + begin, block.bias.data() + begin, end - begin);
 }
 
 }  // namespace vllm

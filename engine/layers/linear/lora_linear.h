@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/layers/linear/linear_matrix.h"
 #include "engine/layers/linear/linear_weight.h"
 #include "engine/layers/load_context.h"
 #include "engine/lora/lora_modules.h"
+#include "kernels/matrix/packed_matrix.h"
 
 namespace vllm {
 
@@ -22,11 +22,18 @@ class LoRALinear {
  public:
   // No adapter changes the layer.
   LoRALinear() = default;
-  // Takes the layer's modules from load.lora, which may be null. `slices` and `columns` are those of the LinearWeight.
-  // base_bias: [rows of the slices], or empty; adapters that store biases replace it. With `adds_bias` false, biases
-  // are left to another rank. Throws ModelError if a module does not fit the layer.
-  LoRALinear(const LoadContext& load, const std::vector<OutputSlice>& slices, int64_t in_features, Shard columns,
-             std::span<const float> base_bias, bool adds_bias);
+  struct Layer {
+    const std::vector<OutputSlice>& slices;  // this and the next two as in the constructor of the LinearWeight
+    int64_t in_features = 0;
+    Shard columns;
+    const LinearWeight* weight = nullptr;  // null: the layer cannot have DoRA
+    std::span<const float> bias = {};      // [rows of the slices], or empty; adapters that store biases replace it
+    bool adds_bias = true;                 // false: another rank adds the biases
+    bool y_has_bias = true;                // whether y already contains the bias when Add is called
+  };
+  // Takes the layer's modules from load.lora, which may be null. With DoRA and columns that are split over the ranks,
+  // all ranks call this together. Throws ModelError if a module does not fit the layer.
+  LoRALinear(const LoadContext& load, const Layer& layer);
 
   // Reserves the rank's scratch for Add.
   void Reserve(const StepContext& step, int64_t max_rows) const;
@@ -41,25 +48,43 @@ class LoRALinear {
   struct Block {
     int64_t first_output = 0;
     int64_t num_outputs = 0;
-    int64_t first_rank = 0;         // the module's rows in `a`
-    std::optional<LinearMatrix> b;  // [num_outputs, rank of the module]; none: only a bias
-    std::vector<float> bias;        // [num_outputs], added to the output; empty: none
+    int64_t first_rank = 0;                  // the module's rows in `a`
+    std::optional<kernels::PackedMatrix> b;  // [num_outputs, rank of the module], float32; none: only a bias
+    std::vector<float> b_bias;               // [num_outputs], added to b's output; empty: none
+    std::vector<float> bias;                 // [num_outputs], added to the layer's output; empty: none
+    std::vector<float> magnitude;  // [num_outputs], DoRA's factors of the outputs without the bias; empty: no DoRA
+    std::vector<float> base_bias;  // [num_outputs], with DoRA: the bias that y contains; empty: none
   };
   struct Adapter {
-    int64_t rank = 0;               // the sum over its modules
-    std::optional<LinearMatrix> a;  // [rank, columns.count]
-    std::vector<float> scales;      // [rank]
+    int64_t rank = 0;                        // the sum over its modules
+    std::optional<kernels::PackedMatrix> a;  // [rank, columns.count], float32
+    std::vector<float> scales;               // [rank]
     std::vector<Block> blocks;
   };
   // The A matrices of the modules, stacked.
   struct Shrink;
 
-  void AddBlock(const LoadContext& load, const LoRAModule& module, std::span<const OutputSlice> slices,
-                std::span<const float> base_bias, bool adds_bias, Block block, Adapter& adapter) const;
-  void AddRows(const StepContext& step, const Adapter& adapter, std::span<const int32_t> rows, const float* x,
-               int64_t x_stride, float* y, int64_t y_stride) const;
+  static void AddBlock(const LoadContext& load, const Layer& layer, const LoRAModule& module,
+                       std::span<const OutputSlice> slices, Block block, Adapter& adapter);
+  // The rows of one round of Add, and its output.
+  struct Round {
+    std::span<const int32_t> rows;  // rows of x and y, at most kRowsAtOnce
+    const float* x = nullptr;
+    int64_t x_stride = 0;
+    float* y = nullptr;
+    int64_t y_stride = 0;
+  };
+  // Adds to the rows of the pieces in the workspace.
+  void AddRound(const StepContext& step, const Round& round) const;
+  // Computes A x of a piece.
+  void ShrinkPiece(const StepContext& step, const Round& round, const LoRAWorkspace::Piece& piece) const;
+  // Computes B (A x) of a run and adds it to the output.
+  void Expand(const StepContext& step, const Round& round, const LoRAWorkspace::Run& run) const;
+  // Adds outputs [begin, end) of a block to one row of the layer's output. delta, y: [num_outputs].
+  static void AddDelta(const StepContext& step, const Block& block, int64_t begin, int64_t end, const float* delta,
+                       float* y);
 
-  int64_t num_inputs_ = 0, num_outputs_ = 0;
+  int64_t num_inputs_ = 0, num_outputs_ = 0, max_rank_ = 0;
   std::vector<std::unique_ptr<const Adapter>> adapters_;  // by slot; null: does not change the layer; empty: none does
 };
 
