@@ -426,6 +426,7 @@ int64_t ChatSession::RunRequest(StoredMessage message, const SamplingParams& giv
     RequestOptions options;
     options.prior_output_token_ids = answer.token_ids;
     options.interactive = true;
+    options.lora = lora_;
     answer.request_id = NextRequestId();
     ++num_requests_;
     // The beginning of a text that is continued may have been written without these tools.

@@ -158,6 +158,12 @@ class ChatSession {
   // `name` or if `value` is invalid.
   void Set(const std::string& name, const std::string& value);
 
+  // Answers the following messages with the LoRA adapter of this name, or with the base model if it is empty. Throws
+  // ConfigError if no adapter has the name.
+  void SetLoRA(const std::string& name);
+  // Returns the name of the adapter; empty: the base model.
+  std::string lora() const;
+
   // Switches the model's thinking (see ParseThinkMode), or sets how it is shown (see ParseShowThinking), from the next
   // message on. Throw ConfigError.
   void SetThink(const std::string& mode);
@@ -302,6 +308,7 @@ class ChatSession {
   std::vector<ToolCall> last_calls_;              // of the last answer, also broken ones
   bool reached_chain_limit_ = false;
   Answer last_answer_;
+  std::optional<std::string> lora_;  // none: the default of the model
   ChatDisplay display_;
   int64_t num_requests_ = 0;
   bool warned_about_rewriting_ = false;

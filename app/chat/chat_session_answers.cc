@@ -53,6 +53,7 @@ int64_t ChatSession::AnswerSeveralTimes(int64_t num_answers, const std::vector<S
   }
   RequestOptions options;
   options.interactive = true;
+  options.lora = lora_;
   const auto add_request = [&] {
     model_.engine->AddRequest(request_id, std::move(ids), WithConstrainedCalls(params, tools), options);
   };

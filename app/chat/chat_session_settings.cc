@@ -9,6 +9,7 @@
 #include "app/model/tools_setting.h"
 #include "app/terminal/output_stream.h"
 #include "engine/config/errors.h"
+#include "engine/lora/lora_adapter.h"
 
 namespace vllm::app {
 
@@ -32,6 +33,22 @@ std::string UnknownSettingText(const std::string& name) {
   return "/set " + name + ": no such setting" +
          (near.empty() ? "; /set lists the settings" : "; did you mean " + near + "?");
 }
+
+void ChatSession::SetLoRA(const std::string& name) {
+  std::string known;
+  bool is_known = name.empty();
+  for (const auto& adapter : model_.engine->config().lora.adapters) {
+    is_known = is_known || adapter->name == name;
+    known += (known.empty() ? "" : ", ") + adapter->name;
+  }
+  if (!is_known) {
+    throw ConfigError("/lora: no adapter has this name (" + name + "; " +
+                      (known.empty() ? "none are loaded" : "loaded: " + known) + ")");
+  }
+  lora_ = name;
+}
+
+std::string ChatSession::lora() const { return lora_.value_or(model_.engine->config().lora.default_lora); }
 
 Settings ChatSession::Changed(const std::vector<SettingChange>& changes) const {
   Settings changed = settings_;

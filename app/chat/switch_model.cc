@@ -30,6 +30,7 @@ ModelLocation CheckModelFiles(const Settings& settings) {
 
 void ChatSession::SwitchModel(const std::string& name) {
   if (model_.background != nullptr) throw ConfigError("/model: the batch uses this model until it ends");
+  if (settings_.Has("lora")) throw ConfigError("/model: the LoRA adapters of --lora belong to this model");
   Settings changed = settings_;
   changed.Set(*FindFlag("model"), {name}, SettingSource::kChat, "/model");
   if (CheckModelFiles(changed).path() == model_.location.path()) {

@@ -31,6 +31,7 @@ constexpr auto kSlashCommands = std::to_array<SlashCommandInfo>({
     {"/export", "", "FILE", "write the current branch to a new .md or .html file, or all branches to a new .json file"},
     {"/file", "", "PATH", "put a text file into the next message, as @PATH in a message does"},
     {"/model", "", "[NAME]", "switch to another model in this conversation; without NAME, list the installed ones"},
+    {"/lora", "", "[NAME|off]", "use a LoRA adapter of --lora from the next message on; without NAME, list them"},
     {"/system", "", "[TEXT]", "set the system message and begin a new conversation; without TEXT, show it"},
     {"/preset", "", "[NAME [VARIABLE=VALUE...]]",
      "begin a new conversation with a preset; /preset off: without one; without NAME, list the presets"},

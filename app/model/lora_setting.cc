@@ -13,7 +13,7 @@ LoRAConfig MakeLoRAConfig(const Settings& settings, const ModelConfig& model) {
   LoRAConfig config;
   config.max_lora_rank = settings.Integer("max-lora-rank").value_or(config.max_lora_rank);
   const std::vector<std::string> values = settings.Texts("lora");
-  if (values.empty()) return config;
+  if (values.empty() || !settings.Switch("enable-lora")) return config;
   std::string names;
   const auto is_known = [&](const std::string& name) {
     return std::any_of(config.adapters.begin(), config.adapters.end(),

@@ -58,6 +58,17 @@ std::string HexText(uint64_t value) {
 
 std::string DigestText(std::string_view text) { return "digest " + HexText(Hash64(text)); }
 
+// Returns the name and the digest of an adapter, of NAME=PATH. A value without a path is returned unchanged.
+std::string AdapterText(const std::string& value) {
+  const size_t equals = value.find('=');
+  if (equals == std::string::npos) return value;
+  ModelLocation location;
+  location.directory = value.substr(equals + 1);
+  std::error_code error;
+  if (std::filesystem::is_regular_file(location.directory, error)) location.gguf_file = location.directory;
+  return value.substr(0, equals) + "=" + HexText(ModelContentDigest(location));
+}
+
 // Returns the text by which a value is compared: numbers in their shortest form, long texts and files as digests.
 std::string ValueText(const Flag& flag, const std::string& value) {
   if (flag.kind == ValueKind::kNumber) {
@@ -66,6 +77,7 @@ std::string ValueText(const Flag& flag, const std::string& value) {
     return {buffer.data(), end};
   }
   if (flag.kind == ValueKind::kSwitch || flag.kind == ValueKind::kNegatable) return ParseSwitch(value) ? "on" : "off";
+  if (flag.name == "lora") return AdapterText(value);
   // These take the name of a file, and some of them also JSON. --errors is an output.
   constexpr std::array<std::string_view, 4> kFiles = {"tools", "json-schema", "grammar", "structural-tag"};
   const bool is_file = std::find(kFiles.begin(), kFiles.end(), flag.name) != kFiles.end();

@@ -9,6 +9,7 @@
 #include "app/output/request_stats.h"
 #include "app/output/size_text.h"
 #include "app/terminal/output_stream.h"
+#include "engine/lora/lora_adapter.h"
 
 namespace vllm::app {
 namespace {
@@ -47,6 +48,20 @@ std::string OutsideText(const ChatSession& session) {
 }
 
 }  // namespace
+
+SlashResult LoRACommand(const std::string& arguments, ChatSession& session) {
+  if (!arguments.empty()) {
+    session.SetLoRA(arguments == "off" ? "" : arguments);
+    PrintNote(session.lora().empty() ? "[answers of the base model]" : "[answers with the adapter " + arguments + "]");
+    return {};
+  }
+  const auto& adapters = session.model().engine->config().lora.adapters;
+  if (adapters.empty()) PrintNote("[no adapters; load one with --lora NAME=PATH]");
+  for (const auto& adapter : adapters) {
+    PrintNote((adapter->name == session.lora() ? "* " : "  ") + adapter->name + "  " + adapter->path);
+  }
+  return {};
+}
 
 SlashResult SystemCommand(const std::string& arguments, ChatSession& session) {
   if (arguments.empty()) {
@@ -100,6 +115,7 @@ SlashResult InfoCommand(const std::string&, ChatSession& session) {
   PrintNote("  cached   " + std::to_string(last.num_cached_tokens) + " of the last " +
             std::to_string(last.num_prompt_tokens) + " prompt tokens; " + PercentText(stats.kv_cache_usage) +
             " of the KV cache (" + std::to_string(config.cache.num_blocks) + " blocks) in use");
+  if (!session.lora().empty()) PrintNote("  adapter  " + session.lora());
   if (session.preset()) PrintNote("  preset   " + session.preset()->preset().name);
   PrintNote("  template " + session.model().renderer->source().origin);
   const int64_t id = session.tree().chat_id();

@@ -9,6 +9,8 @@
 
 namespace vllm::app {
 
+// /lora: chooses a LoRA adapter, or lists them.
+SlashResult LoRACommand(const std::string& arguments, ChatSession& session);
 SlashResult SystemCommand(const std::string& arguments, ChatSession& session);
 SlashResult SetCommand(const std::string& arguments, ChatSession& session);
 SlashResult SchemaCommand(const std::string& arguments, ChatSession& session);

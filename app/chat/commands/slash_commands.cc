@@ -83,6 +83,7 @@ constexpr auto kHandlers = std::to_array<std::pair<std::string_view, Handler>>({
     {"/export", ExportCommand},
     {"/file", FileCommand},
     {"/model", ModelCommand},
+    {"/lora", LoRACommand},
     {"/system", SystemCommand},
     {"/preset", PresetCommand},
     {"/set", SetCommand},
