@@ -1,7 +1,8 @@
 // LoRALinear: what the LoRA adapters add to the output of one linear layer on one rank. Each row of a step uses one
-// adapter or none. The rows of an adapter are gathered and multiplied together, in float32. A row's result does not
-// depend on the other rows or their adapters: each product sums in the order of the linear kernels. Owned by a layer.
-// Built at load, then used by the rank's thread.
+// adapter or none. The rows of an adapter are gathered and multiplied together. A and B are in the data type of the
+// model; inputs, products and sums are float32. A row's result does not depend on the other rows or their adapters,
+// because each product sums in the order of the linear kernels. Owned by a layer. Built at load, then used by the
+// rank's thread.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +50,7 @@ class LoRALinear {
     int64_t first_output = 0;
     int64_t num_outputs = 0;
     int64_t first_rank = 0;                  // the module's rows in `a`
-    std::optional<kernels::PackedMatrix> b;  // [num_outputs, rank of the module], float32; none: only a bias
+    std::optional<kernels::PackedMatrix> b;  // [num_outputs, rank of the module]; none: only a bias
     std::vector<float> b_bias;               // [num_outputs], added to b's output; empty: none
     std::vector<float> bias;                 // [num_outputs], added to the layer's output; empty: none
     std::vector<float> magnitude;  // [num_outputs], DoRA's factors of the outputs without the bias; empty: no DoRA
@@ -57,7 +58,7 @@ class LoRALinear {
   };
   struct Adapter {
     int64_t rank = 0;                        // the sum over its modules
-    std::optional<kernels::PackedMatrix> a;  // [rank, columns.count], float32
+    std::optional<kernels::PackedMatrix> a;  // [rank, columns.count]
     std::vector<float> scales;               // [rank]
     std::vector<Block> blocks;
   };
