@@ -52,8 +52,8 @@ class Executor {
   // ranks; empty if unknown. [num_ranks]
   virtual std::span<const std::chrono::duration<double>> RankTimes() const { return {}; }
 
-  // Copies all K and V of a block, of all ranks and layers of its KV-cache group in a fixed order, to or from `payload`,
-  // [PageSizeBytes()]. Call these between steps. REQUIRES: CanCopyBlocks(); the KV cache is allocated.
+  // Copies all K and V of a block, of all ranks and of all layers of its KV-cache group in a fixed order, to or from
+  // `payload`, [PageSizeBytes()]. Call these between steps. REQUIRES: CanCopyBlocks(); the KV cache is allocated.
   virtual void CopyBlockOut(int32_t /*block_id*/, std::span<std::byte> /*payload*/) {}
   virtual void CopyBlockIn(int32_t /*block_id*/, std::span<const std::byte> /*payload*/) {}
   virtual bool CanCopyBlocks() const { return false; }
