@@ -8,7 +8,7 @@
 #include "app/batch/tools/call_constraints.h"
 #include "app/cli/engine_options.h"
 #include "app/model/load_model.h"
-#include "app/model/lora_setting.h"
+#include "app/model/lora/lora_setting.h"
 #include "app/model/model_files.h"
 #include "app/model/sampling_defaults.h"
 #include "app/model/thinking_mode.h"

@@ -12,7 +12,7 @@
 #include "app/installed/last_use.h"
 #include "app/model/kv_disk_cache.h"
 #include "app/model/loading_status.h"
-#include "app/model/lora_setting.h"
+#include "app/model/lora/lora_setting.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
 #include "engine/config/errors.h"

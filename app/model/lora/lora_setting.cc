@@ -1,4 +1,4 @@
-#include "app/model/lora_setting.h"
+#include "app/model/lora/lora_setting.h"
 
 #include <algorithm>
 #include <string>
