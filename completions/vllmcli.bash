@@ -207,7 +207,7 @@ _vllmcli() {
       fi ;;
     perplexity)
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --revision --json --quiet --context --stride --kl-reference --kl-reference-quantization --tensor-parallel-size --threads-per-rank --data-parallel-size --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --linear-backend --publish --no-publish --isa --color --config --help -h --help-all --version -V' -- "$current"))
+        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --lora --enable-lora --no-enable-lora --max-loras --max-lora-rank --revision --json --quiet --context --stride --kl-reference --kl-reference-quantization --tensor-parallel-size --threads-per-rank --data-parallel-size --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --linear-backend --publish --no-publish --isa --color --config --help -h --help-all --version -V' -- "$current"))
       else
         compopt -o filenames; COMPREPLY=($(compgen -f -- "$current"))
       fi ;;
