@@ -1,15 +1,15 @@
 #include "engine/spec_decode/draft_depth.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace vllm {
 namespace {
 
 // A proposer that takes less than this share of a step is not limited.
 constexpr double kFreeShare = 0.01;
-// A draft model computes the prompt of a new request only once. So the time of the first proposal counts as at most
-// this many steps, and later times per draft as at most this many times the mean.
-constexpr double kMaxSteps = 3;
+// A draft model computes the prompt of a new request only once, so a time per draft counts as at most this many times
+// the mean.
 constexpr double kMaxRatio = 2;
 constexpr double kNewTimeWeight = 0.25;
 // Old results lose this share of their weight with each new one. The first estimate counts as much as kPrior results.
@@ -18,22 +18,21 @@ constexpr double kPrior = 2;
 constexpr double kPriorAcceptance = 0.8;
 // Drafts must raise the expected rate by this factor.
 constexpr double kMinGain = 1.02;
-// After a pause, this many proposals of at most kTrialDepth tokens show whether drafts pay now.
-constexpr int64_t kNumTrials = 2;
-constexpr int64_t kTrialDepth = 2;
-constexpr int64_t kMinPause = 64;
+constexpr int64_t kMinPause = 128;
 constexpr int64_t kMaxPause = 4096;
 
 }  // namespace
 
 void DraftDepth::AddTime(int64_t depth, double seconds, double plain_seconds) {
   is_free_ = plain_seconds > 0 && seconds < kFreeShare * plain_seconds;
-  const auto num_drafts = static_cast<double>(std::max<int64_t>(1, depth));
+  // The first proposal, and the first one after a pause, also computes the tokens before it.
+  if (std::exchange(must_catch_up_, false)) return;
+  double per_draft = seconds / static_cast<double>(std::max<int64_t>(1, depth));
   if (seconds_per_draft_ == 0) {
-    seconds_per_draft_ = std::min(seconds, kMaxSteps * plain_seconds) / num_drafts;
+    seconds_per_draft_ = per_draft;
     return;
   }
-  const double per_draft = std::min(seconds / num_drafts, kMaxRatio * seconds_per_draft_);
+  per_draft = std::min(per_draft, kMaxRatio * seconds_per_draft_);
   seconds_per_draft_ += kNewTimeWeight * (per_draft - seconds_per_draft_);
 }
 
@@ -63,11 +62,12 @@ int64_t DraftDepth::BestDepth(int64_t num_requests, int64_t max_depth, StepCost&
 int64_t DraftDepth::Choose(int64_t num_requests, int64_t max_depth, StepCost& step_cost) {
   if (num_steps_to_pause_ > 0) {
     if (--num_steps_to_pause_ == 0) num_trials_ = kNumTrials;
+    must_catch_up_ = true;
     return 0;
   }
   if (num_trials_ > 0) {
     --num_trials_;
-    return std::min(max_depth, kTrialDepth);
+    return max_depth;
   }
   if (is_free_ || step_cost.Estimate(num_requests) == 0) return max_depth;
   const int64_t depth = BestDepth(num_requests, max_depth, step_cost);

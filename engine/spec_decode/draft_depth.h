@@ -29,7 +29,11 @@ class DraftDepth {
   double seconds_per_draft_ = 0;
   double num_compared_ = 0;  // recent results
   double num_accepted_ = 0;
-  int64_t num_trials_ = 0;  // proposals that are made, without a decision, to learn more
+  // The first proposals, and the first ones after a pause, are made without a decision, to learn what they cost and
+  // gain.
+  static constexpr int64_t kNumTrials = 2;
+  int64_t num_trials_ = kNumTrials;
+  bool must_catch_up_ = true;  // the next proposal is the first one, or the first one after a pause
   int64_t num_steps_to_pause_ = 0;
   int64_t pause_length_ = 0;  // of the last pause, in steps; 0: drafts have paid since
 };
