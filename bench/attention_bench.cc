@@ -43,7 +43,7 @@ struct Layers {
 
   Layers(Heads h, kernels::KVDType dtype, int64_t num_layers, int64_t num_blocks)
       : heads(h), specs(static_cast<size_t>(num_layers), KVCacheSpec{h.kv, kHeadDim, 0}) {
-    cache = KVCache(specs, num_blocks, kBlockSize, dtype);
+    cache = KVCache({.attention = specs}, num_blocks, kBlockSize, dtype);
     step = {&kernels::KernelsFor(BenchIsa()), &threads, &communicator, &workspace};
     for (size_t i = 0; i < specs.size(); ++i) {
       layers.emplace_back(step, i, specs[i], heads.queries, 0.125f);

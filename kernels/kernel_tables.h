@@ -9,18 +9,21 @@ namespace vllm::kernels {
 extern const Kernels kGenericKernels;
 extern const QuantKernels kGenericQuantKernels;
 extern const AttentionKernels kGenericAttentionKernels;
+extern const RecurrentKernels kGenericRecurrentKernels;
 extern const TileKernels kGenericTileKernels;
 extern const RowKernels kGenericRowKernels;
 #if defined(__x86_64__)
 extern const Kernels kAvx2Kernels;
 extern const QuantKernels kAvx2QuantKernels;
 extern const AttentionKernels kAvx2AttentionKernels;
+extern const RecurrentKernels kAvx2RecurrentKernels;
 extern const TileKernels kAvx2TileKernels;
 extern const RowKernels kAvx2RowKernels;
 extern const TileKernels kAvx2VnniTileKernels;
 extern const Kernels kAvx512Kernels;
 extern const QuantKernels kAvx512QuantKernels;
 extern const AttentionKernels kAvx512AttentionKernels;
+extern const RecurrentKernels kAvx512RecurrentKernels;
 extern const TileKernels kAvx512TileKernels;
 extern const RowKernels kAvx512RowKernels;
 extern const AttentionKernels kAvx512Bf16AttentionKernels;
@@ -30,6 +33,7 @@ extern const TileKernels kAvx512Bf16TileKernels;
 extern const Kernels kNeonKernels;
 extern const QuantKernels kNeonQuantKernels;
 extern const AttentionKernels kNeonAttentionKernels;
+extern const RecurrentKernels kNeonRecurrentKernels;
 extern const TileKernels kNeonTileKernels;
 extern const TileKernels kNeonDotprodTileKernels;
 #endif

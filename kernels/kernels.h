@@ -11,6 +11,7 @@
 #include "kernels/matrix/checkpoint_quant_matrix.h"
 #include "kernels/matrix/dtype.h"
 #include "kernels/matrix/packed_matrix.h"
+#include "kernels/recurrent.h"
 #include "kernels/row_kernels.h"
 #include "kernels/tile_kernels.h"
 
@@ -60,6 +61,8 @@ struct Kernels {
   const QuantKernels* quant;
   // See tile_kernels.h.
   const TileKernels* tiles;
+  // See recurrent.h.
+  const RecurrentKernels* recurrent;
   // See row_kernels.h.
   const RowKernels* rows;
 };

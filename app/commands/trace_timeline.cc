@@ -82,6 +82,7 @@ std::string TraceTimeline::Heading() const {
                      {"enable_chunked_prefill", scheduler.enable_chunked_prefill},
                      {"enable_prefix_caching", cache.enable_prefix_caching},
                      {"num_blocks", cache.num_blocks},
+                     {"num_state_blocks", cache.num_state_blocks},
                      {"block_size", cache.block_size},
                      {"group_windows", cache.group_windows},
                      {"max_model_len", begin_.max_model_len}});
@@ -101,6 +102,9 @@ std::string TraceTimeline::Heading() const {
     for (const int64_t window : cache.group_windows) {
       text += window > 0 ? " window " + std::to_string(window) : " full";
     }
+  }
+  if (cache.num_state_blocks > 0) {
+    text += ", recurrent states of " + std::to_string(cache.num_state_blocks) + " blocks";
   }
   return text;
 }

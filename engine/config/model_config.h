@@ -36,8 +36,12 @@ struct RopeScaling {
   std::vector<double> long_factor;
 };
 
+// What mixes the tokens in a layer.
+enum class LayerMixer : uint8_t { kAttention, kLinearAttention };
+
 // Settings that may differ between layers.
 struct LayerConfig {
+  LayerMixer mixer = LayerMixer::kAttention;
   int64_t sliding_window = 0;   // tokens that a query attends to, including its own token; 0: no window
   bool use_rope = true;         // false in some layers of SmolLM3
   bool use_local_rope = false;  // uses rope_local_theta without scaling (Gemma 3's sliding layers)
@@ -94,6 +98,13 @@ struct ModelConfig {
   int64_t moe_intermediate_size = 0;
   int64_t shared_expert_intermediate_size = 0;
   bool norm_topk_prob = false;
+  // Linear attention (Qwen3-Next, Qwen3.5), with the names of transformers.
+  int64_t linear_conv_kernel_dim = 0;
+  int64_t linear_key_head_dim = 0;
+  int64_t linear_value_head_dim = 0;
+  int64_t linear_num_key_heads = 0;
+  int64_t linear_num_value_heads = 0;
+  bool linear_tiled_value_heads = false;  // see GatedDeltaNetSpec::tiled_value_heads
   // Prefix of the text model's tensor names in a multimodal checkpoint, such as "language_model.".
   std::string weight_prefix;
   QuantizationConfig quantization;

@@ -28,6 +28,8 @@ struct CacheConfig {
   int64_t num_blocks = 0;  // usable blocks, without the null block; set at start-up
   // The sliding window of each KV-cache group in tokens; 0: full attention. Set at start-up from the model.
   std::vector<int64_t> group_windows{0};
+  // The blocks of one recurrent state (RecurrentStateLayout); 0: the model has none. Set at start-up from the model.
+  int64_t num_state_blocks = 0;
 };
 
 enum class SchedulingPolicy : uint8_t { kFcfs, kPriority };

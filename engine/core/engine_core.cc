@@ -30,7 +30,8 @@ int64_t GetNumBlocks(const VllmConfig& config, int64_t memory_bytes, int64_t blo
   if (config.cache.kv_cache_memory_bytes) usable_bytes = std::min(usable_bytes, *config.cache.kv_cache_memory_bytes);
   const int64_t affordable = usable_bytes / block_bytes - 1;
   const auto num_groups = static_cast<int64_t>(config.cache.group_windows.size());
-  if (affordable < num_groups) {
+  const int64_t min_blocks = num_groups + config.cache.num_state_blocks;
+  if (affordable < min_blocks) {
     std::string limit = std::to_string(memory_bytes) + " bytes available";
     if (!memory_bound.empty()) limit += " under " + memory_bound;
     if (usable_bytes < memory_bytes) {
@@ -38,14 +39,17 @@ int64_t GetNumBlocks(const VllmConfig& config, int64_t memory_bytes, int64_t blo
       if (config.parallel.data_parallel_size > 1) limit += " divided by --data-parallel-size";
       if (config.parallel.num_local_processes > 1) limit += " divided among the ranks on this machine";
     }
-    const std::string needed = std::to_string(num_groups + 1);
-    const std::string blocks =
+    const std::string needed = std::to_string(min_blocks + 1);
+    std::string blocks =
         num_groups == 1 ? "one block of "
                         : "one block for each of " + std::to_string(num_groups) + " KV-cache groups, with blocks of ";
+    if (config.cache.num_state_blocks > 0) {
+      blocks = std::to_string(config.cache.num_state_blocks) + " blocks for a recurrent state and " + blocks;
+    }
     throw ResourceError("cannot allocate the KV cache: too little memory for " + blocks +
                         std::to_string(config.cache.block_size) + " tokens (with the null block, " + needed +
                         " blocks x " + std::to_string(block_bytes) +
-                        " bytes = " + std::to_string((num_groups + 1) * block_bytes) + " bytes; " + limit + ")");
+                        " bytes = " + std::to_string((min_blocks + 1) * block_bytes) + " bytes; " + limit + ")");
   }
   const int64_t blocks_per_seq = PeakBlocks(config.cache, config.model.max_model_len, MaxChunk(config.scheduler));
   return std::min(affordable, blocks_per_seq * config.scheduler.max_num_seqs);
@@ -69,6 +73,7 @@ EngineCore::EngineCore(const VllmConfig& config, const ExecutorFactory& factory,
   VllmConfig sized = config;
   CacheConfig& cache = sized.cache;
   cache.group_windows = executor_->KVGroupWindows();
+  cache.num_state_blocks = executor_->NumStateBlocks();
   if (cache.num_blocks_override) {
     cache.num_blocks = *cache.num_blocks_override;
   } else {
@@ -79,8 +84,8 @@ EngineCore::EngineCore(const VllmConfig& config, const ExecutorFactory& factory,
   ready_.max_model_len = std::min(config.model.max_model_len, MaxTokensThatFit(cache, MaxChunk(config.scheduler)));
   if (ready_.max_model_len < 1) {
     throw ConfigError("--num-kv-blocks: the model's KV-cache groups need at least " +
-                      std::to_string(cache.group_windows.size()) + " blocks (the flag sets " +
-                      std::to_string(cache.num_blocks) + ")");
+                      std::to_string(static_cast<int64_t>(cache.group_windows.size()) + cache.num_state_blocks) +
+                      " blocks (the flag sets " + std::to_string(cache.num_blocks) + ")");
   }
   // Measure this before the cache is mapped, so that the address space of the cache is not counted twice.
   ready_.spare_memory_bytes = executor_->SpareMemory(cache.num_blocks);

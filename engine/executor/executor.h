@@ -29,6 +29,9 @@ class Executor {
   // Returns the sliding window of each KV-cache group, in tokens; 0: full attention.
   virtual std::vector<int64_t> KVGroupWindows() const { return {0}; }
 
+  // Returns the blocks of one recurrent state; 0: the model has none.
+  virtual int64_t NumStateBlocks() const { return 0; }
+
   // Runs a small step on dummy tokens and returns the bytes available for the KV blocks of all ranks of this engine: a
   // share of the memory that remains after the weights and the buffers of the largest allowed step. Rethrows a rank's
   // exception.

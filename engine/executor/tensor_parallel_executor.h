@@ -26,6 +26,7 @@ class TensorParallelExecutor final : public Executor {
 
   int64_t PageSizeBytes() const override;
   std::vector<int64_t> KVGroupWindows() const override { return workers_[0]->KVGroupWindows(); }
+  int64_t NumStateBlocks() const override { return workers_[0]->NumStateBlocks(); }
   int64_t DetermineAvailableMemory() override;
   std::string memory_bound() const override { return memory_bound_; }
   int64_t SpareMemory(int64_t num_blocks) const override;

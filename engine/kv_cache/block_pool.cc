@@ -66,11 +66,11 @@ void BlockPool::EvictPublishedBy(RequestId publisher) {
     // Blocks computed on top of this one may contain NaN too. Once the node is retired, lookups no longer find them,
     // even if another request publishes the same prefix again.
     prefix_trie_.Retire(block.prefix_id);
-    Uncache(&block);
     // Free blocks that are not cached belong at the front of the queue.
     if (block.ref_cnt == 0) {
-      free_queue_.Remove(&block);
-      free_queue_.Prepend(&block);
+      Discard(&block);
+    } else {
+      Uncache(&block);
     }
   }
   prefix_trie_.RetirePublishedBy(publisher);
@@ -88,6 +88,12 @@ void BlockPool::Uncache(KVCacheBlock* block) {
   cached_blocks_.Erase(block);
   block->is_cached = false;
   prefix_trie_.Release(block->prefix_id);
+}
+
+void BlockPool::Discard(KVCacheBlock* block) {
+  Uncache(block);
+  free_queue_.Remove(block);
+  free_queue_.Prepend(block);
 }
 
 std::string BlockPool::CheckIntegrity() const {

@@ -60,6 +60,10 @@ class BlockPool {
   // Removes a block from the prefix cache. Does not move a free block within the queue. REQUIRES: the block is cached.
   void Uncache(KVCacheBlock* block);
 
+  // Removes a free block from the prefix cache and moves it to the front of the queue. REQUIRES: the block is free and
+  // cached.
+  void Discard(KVCacheBlock* block);
+
   // Removes from the prefix cache every block that this request published, whether it is in use or free. Lookups also
   // no longer find the blocks that other requests computed on top of these. O(num_blocks + max_prefixes).
   void EvictPublishedBy(RequestId publisher);

@@ -7,7 +7,7 @@ namespace vllm {
 namespace {
 
 int64_t PeakOfBlocks(const CacheConfig& cache, int64_t num_blocks, int64_t max_chunk) {
-  int64_t sum = 0;
+  int64_t sum = cache.num_state_blocks;
   for (const int64_t window : cache.group_windows) {
     sum += window > 0 ? std::min(num_blocks, WindowPeakBlocks(window, cache.block_size, max_chunk)) : num_blocks;
   }

@@ -1,4 +1,5 @@
-// The number of KV blocks that a sequence needs, summed over all KV-cache groups. Used to size the cache and to reject
+// The number of KV blocks that a sequence needs, summed over all KV-cache groups, and for its recurrent state. Used to
+// size the cache and to reject
 // requests that can never fit. Pure functions; any thread.
 #pragma once
 

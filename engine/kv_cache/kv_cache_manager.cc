@@ -9,6 +9,9 @@ namespace vllm {
 
 namespace {
 
+// Between checkpoints of a long prompt, in tokens. The copy of a state then takes little time per token.
+constexpr int64_t kMinCheckpointDistance = 512;
+
 // Returns the capacity of the prefix trie: one node per block, as many again for ancestors whose blocks were evicted,
 // and the nodes of one more sequence. If all groups have sliding windows, there are up to 16 nodes per block, because a
 // sequence then holds blocks for few of its nodes. A request that finds no free node stops publishing.
@@ -32,6 +35,10 @@ KVCacheManager::KVCacheManager(const CacheConfig& cache, int64_t max_model_len, 
   for (const int64_t window : cache.group_windows) {
     groups_.push_back(MakeSingleTypeManager(pool_, static_cast<uint32_t>(groups_.size()), window,
                                             max_chunk > 0 ? max_chunk : max_model_len));
+  }
+  if (cache.num_state_blocks > 0) {
+    states_ =
+        std::make_unique<RecurrentStateManager>(pool_, static_cast<uint32_t>(groups_.size()), cache.num_state_blocks);
   }
   scratch_.reserve(static_cast<size_t>(cache.block_size));
 }
@@ -57,13 +64,19 @@ ComputedBlocks KVCacheManager::GetComputedBlocks(Request& request) {
   }
   // Each group in turn shortens the hit to a length from which the group can continue, until all groups agree. The
   // length never increases and 0 is always valid, so this loop terminates.
-  size_t length = prefix_ids_.size();
+  size_t length = states_ != nullptr ? states_->FindLongestCacheHit(prefix_ids_) : prefix_ids_.size();
   size_t num_agreed = 0;
   for (size_t g = 0; num_agreed < groups_.size(); g = (g + 1) % groups_.size()) {
     groups_[g]->FindLongestCacheHit(std::span(prefix_ids_).first(length), hits_[g]);
     num_agreed = hits_[g].size() == length ? num_agreed + 1 : 1;
     length = hits_[g].size();
+    if (num_agreed < groups_.size() || states_ == nullptr) continue;
+    const size_t state_length = states_->FindLongestCacheHit(std::span(prefix_ids_).first(length));
+    if (state_length == length) break;
+    length = state_length;
+    num_agreed = 0;
   }
+  request.num_known_prefix_tokens = static_cast<int64_t>(prefix_ids_.size()) * block_size();
   return {hits_, static_cast<int64_t>(length) * block_size(), length > 0 ? prefix_ids_[length - 1] : kEmptyPrefix};
 }
 
@@ -86,7 +99,13 @@ bool KVCacheManager::Allocate(Request& request, int64_t num_new_tokens, const Co
   const int64_t required = NumBlocksToAllocate(tables, num_slots, computed);
   if (required > pool_.num_free_blocks()) return false;
 
-  if (tables == nullptr) tables = &StartTables(request, computed);
+  if (tables == nullptr) {
+    tables = &StartTables(request, computed);
+    if (states_ != nullptr) {
+      const int64_t num_other_blocks = NumBlocksToAllocate(tables, num_slots, {});
+      states_->Allocate(request.id(), computed.prefix_id, num_other_blocks, block_copies_);
+    }
+  }
   if (tables->must_copy_last) CopyLastBlock(*tables);
   const auto num_blocks = static_cast<size_t>(BlocksFor(num_slots));
   for (std::vector<KVCacheBlock*>& blocks : tables->groups) {
@@ -103,6 +122,7 @@ int64_t KVCacheManager::NumBlocksToAllocate(const Tables* tables, int64_t num_sl
       tables != nullptr ? static_cast<int64_t>(tables->groups[0].size()) : computed.num_tokens / block_size();
   const int64_t num_copies = tables != nullptr && tables->must_copy_last ? 1 : 0;
   int64_t sum = (std::max<int64_t>(BlocksFor(num_slots) - held, 0) + num_copies) * static_cast<int64_t>(groups_.size());
+  if (tables == nullptr && states_ != nullptr) sum += states_->num_blocks();
   for (const std::vector<KVCacheBlock*>& hit : computed.groups) {
     sum += std::count_if(hit.begin(), hit.end(), [](const KVCacheBlock* b) { return b->ref_cnt == 0; });
   }
@@ -110,7 +130,7 @@ int64_t KVCacheManager::NumBlocksToAllocate(const Tables* tables, int64_t num_sl
 }
 
 int64_t KVCacheManager::NumBlocksToReserve(int64_t num_tokens, const ComputedBlocks& computed) const {
-  int64_t sum = 0;
+  int64_t sum = states_ != nullptr ? states_->num_blocks() : 0;
   for (size_t g = 0; g < groups_.size(); ++g) {
     int64_t num_blocks = BlocksFor(num_tokens);
     int64_t num_shared = 0;
@@ -158,7 +178,7 @@ KVCacheManager::Tables& KVCacheManager::StartTables(const Request& request, cons
 void KVCacheManager::Fork(const Request& parent, const Request& child, int64_t num_tokens) {
   const Tables& from = tables_.at(parent.id());
   const auto num_blocks = static_cast<size_t>(BlocksFor(num_tokens));
-  VLLM_CHECK(num_tokens > 0 && num_blocks <= from.groups[0].size() && !from.must_copy_last);
+  VLLM_CHECK(num_tokens > 0 && num_blocks <= from.groups[0].size() && !from.must_copy_last && states_ == nullptr);
   const auto [it, inserted] = tables_.try_emplace(child.id());
   VLLM_CHECK(inserted);
   Tables& tables = it->second;
@@ -228,6 +248,48 @@ void KVCacheManager::CacheBlocks(Request& request, Tables& tables, int64_t num_t
     if (tables.last_prefix_id == kNoPrefix) return;
     for (size_t g = 0; g < groups_.size(); ++g) {
       pool_.CacheFullBlock(tables.groups[g][index], tables.last_prefix_id, static_cast<uint32_t>(g), request.id());
+    }
+  }
+}
+
+void KVCacheManager::ChooseCheckpoints(const Request& request, int64_t begin, int64_t end,
+                                       std::vector<int64_t>& positions) const {
+  positions.clear();
+  const auto choose = [&](int64_t position) {
+    position = position / block_size() * block_size();
+    if (position > begin && position <= end) positions.push_back(position);
+  };
+  const int64_t prompt_end = request.num_prompt_tokens() - 1;
+  if (begin < prompt_end) {
+    // At this distance, the checkpoints take about as much memory as the KV of the tokens.
+    const int64_t distance = std::max(kMinCheckpointDistance, states_->num_blocks() * block_size());
+    for (int64_t p = (begin / distance + 1) * distance; p <= std::min(end, prompt_end); p += distance) choose(p);
+    // Other requests share this much of the prompt.
+    choose(request.num_known_prefix_tokens);
+    // The same prompt may come again.
+    choose(prompt_end);
+  }
+  // A later prompt may continue this output, as in a chat.
+  if (end > prompt_end) choose(end);
+  std::sort(positions.begin(), positions.end());
+  positions.erase(std::unique(positions.begin(), positions.end()), positions.end());
+}
+
+void KVCacheManager::PlanCheckpoints(
+    const Request& request, int64_t begin, int64_t end, int64_t num_other_blocks,
+    const std::function<void(const RecurrentStateManager::Checkpoint& checkpoint)>& add) {
+  if (states_ == nullptr || !pool_.enable_caching()) return;
+  const Tables& tables = tables_.at(request.id());
+  ChooseCheckpoints(request, begin, end, checkpoint_positions_);
+  for (const int64_t position : checkpoint_positions_) {
+    int64_t depth = tables.num_cached_blocks;
+    PrefixNodeId prefix_id = tables.last_prefix_id;
+    if (prefix_id == kNoPrefix || depth * block_size() < position) continue;
+    for (; depth * block_size() > position; --depth) prefix_id = pool_.prefix_trie().ParentOf(prefix_id);
+    const bool is_output = position >= request.num_prompt_tokens();
+    if (const auto* checkpoint =
+            states_->AddCheckpoint(request.id(), position, prefix_id, is_output, num_other_blocks)) {
+      add(*checkpoint);
     }
   }
 }
@@ -317,6 +379,7 @@ void KVCacheManager::Free(const Request& request) {
   for (const std::vector<KVCacheBlock*>& blocks : it->second.groups) pool_.FreeBlocks(blocks);
   pool_.prefix_trie().Release(it->second.last_prefix_id);
   tables_.erase(it);
+  if (states_ != nullptr) states_->Free(request.id());
 }
 
 void KVCacheManager::Unpublish(const Request& request, int64_t num_computed_tokens) {
@@ -368,7 +431,9 @@ std::string KVCacheManager::CheckIntegrity() const {
       }
     }
     if (tables.last_prefix_id != kNoPrefix) ++prefix_refs[tables.last_prefix_id];
+    if (states_ != nullptr && !states_->HasState(id)) return name + "no recurrent state";
   }
+  if (states_ != nullptr) states_->CountReferences(block_refs, prefix_refs);
   block_refs[0] = 1;
   for (int32_t id = 0; id <= pool_.num_blocks(); ++id) {
     const KVCacheBlock& block = pool_.block(id);

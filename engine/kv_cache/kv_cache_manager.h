@@ -21,6 +21,7 @@
 
 #include "engine/config/vllm_config.h"
 #include "engine/kv_cache/block_pool.h"
+#include "engine/kv_cache/recurrent_state_manager.h"
 #include "engine/kv_cache/single_type_kv_cache_manager.h"
 #include "engine/request/request.h"
 #include "engine/request/scheduler_stats.h"
@@ -94,6 +95,23 @@ class KVCacheManager {
   // Returns true if the whole request, with this hit, and num_extra_blocks more fit into the free blocks.
   bool FullSequenceFits(const Request& request, const ComputedBlocks& computed, int64_t num_extra_blocks) const;
 
+  // The recurrent states, or null if the model has none.
+  bool has_recurrent_state() const { return states_ != nullptr; }
+  // Returns the blocks of the request's recurrent state; empty if it has none.
+  std::span<KVCacheBlock* const> StateBlocks(RequestId request_id) const {
+    return states_ == nullptr ? std::span<KVCacheBlock* const>() : states_->Blocks(request_id);
+  }
+  // Plans the checkpoints of the request's recurrent state in the step that is being scheduled, which computes the
+  // tokens (begin, end], drafts excepted. Calls add(checkpoint) for each, by ascending position. A checkpoint takes
+  // only blocks beyond the num_other_blocks that must stay free. REQUIRES: AllocateSlots has succeeded for these
+  // tokens.
+  void PlanCheckpoints(const Request& request, int64_t begin, int64_t end, int64_t num_other_blocks,
+                       const std::function<void(const RecurrentStateManager::Checkpoint& checkpoint)>& add);
+  // Publishes the checkpoints of the step, which has been computed.
+  void PublishCheckpoints(RequestId request_id) {
+    if (states_ != nullptr) states_->PublishCheckpoints(request_id);
+  }
+
   // Frees all blocks of the request. Its cached blocks stay in the prefix cache.
   void Free(const Request& request);
 
@@ -146,6 +164,8 @@ class KVCacheManager {
   // Replaces the last block of a fork in every group with a copy.
   void CopyLastBlock(Tables& tables);
   void RemoveSkippedBlocks(Request& request, Tables& tables);
+  // Returns the positions in (begin, end] whose state is worth keeping, ascending.
+  void ChooseCheckpoints(const Request& request, int64_t begin, int64_t end, std::vector<int64_t>& positions) const;
   void CacheBlocks(Request& request, Tables& tables, int64_t num_tokens);
   PrefixKey MakeKey(Request& request, int64_t block_index, PrefixNodeId parent);
 
@@ -153,6 +173,7 @@ class KVCacheManager {
   const BlockHashFunction hash_function_;
   BlockPool pool_;
   std::vector<std::unique_ptr<SingleTypeKVCacheManager>> groups_;
+  std::unique_ptr<RecurrentStateManager> states_;  // null: the model has no recurrent state
   std::unordered_map<RequestId, Tables> tables_;
   PrefixCacheStats stats_;
   std::vector<BlockCopy> block_copies_;
@@ -162,6 +183,7 @@ class KVCacheManager {
   std::vector<PrefixNodeId> prefix_ids_;
   std::vector<std::vector<KVCacheBlock*>> hits_;  // [num_groups]
   std::vector<int32_t> scratch_;
+  std::vector<int64_t> checkpoint_positions_;
 };
 
 }  // namespace vllm

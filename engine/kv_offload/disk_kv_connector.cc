@@ -64,6 +64,7 @@ std::string DiskKVConnector::WhyNot(const VllmConfig& config, const Executor& ex
   if (config.linear_backend != LinearBackend::kNative) {
     return "with --linear-backend openblas, KV depends on how tokens are batched";
   }
+  if (executor.NumStateBlocks() > 0) return "the model has recurrent state, which is not saved";
   if (executor.PageSizeBytes() > static_cast<int64_t>(kMaxKVPayloadBytes)) return "a KV block is too large";
   return {};
 }

@@ -9,6 +9,7 @@
 #include "engine/layers/communicator.h"
 #include "engine/layers/lora_workspace.h"
 #include "engine/layers/moe_workspace.h"
+#include "engine/layers/recurrent_workspace.h"
 #include "kernels/kernels.h"
 #include "kernels/matrix/aligned_buffer.h"
 #include "kernels/matrix/packed_activations.h"
@@ -24,10 +25,11 @@ struct Workspace {
   AttentionWorkspace attention;          // for Attention
   MoeWorkspace moe;                      // for SparseMoe
   LoRAWorkspace lora;                    // for LoRALinear
+  RecurrentWorkspace recurrent;          // for the mixers of layers/recurrent
 
   size_t size_bytes() const {
     return packed_activations.size_bytes() + ordered_x.size_bytes() + unpacked_rows.size_bytes() +
-           attention.size_bytes() + moe.size_bytes() + lora.size_bytes();
+           attention.size_bytes() + moe.size_bytes() + lora.size_bytes() + recurrent.size_bytes();
   }
 };
 

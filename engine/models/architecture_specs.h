@@ -21,6 +21,7 @@ DecoderSpec Phi3Spec(const ModelConfig& config);
 DecoderSpec Qwen2Spec(const ModelConfig& config);
 DecoderSpec Qwen2MoeSpec(const ModelConfig& config);
 DecoderSpec Qwen3Spec(const ModelConfig& config);
+DecoderSpec Qwen3NextSpec(const ModelConfig& config);
 DecoderSpec StableLmSpec(const ModelConfig& config);
 // Returns the spec of the text model of a vision-language checkpoint. Throws ModelError if the model_type in
 // config.json's text_config is not supported.

@@ -47,10 +47,9 @@ DecoderModel::DecoderModel(const LoadContext& load, const DecoderSpec& spec)
   if (progress != nullptr) progress->num_layers += static_cast<int64_t>(spec.layer.size());
   for (size_t i = 0; i < spec.layer.size(); ++i) {
     const std::string name = prefix + spec.layers + std::to_string(i) + ".";
-    layers_.push_back(std::make_unique<DecoderLayer>(load, spec, spec.layer[i], i, name));
+    layers_.push_back(std::make_unique<DecoderLayer>(load, spec, spec.layer[i], cached_layers_, name));
     load.weights.DropPages();
     if (progress != nullptr) ++progress->num_loaded_layers;
-    kv_layers_.push_back(layers_.back()->kv_layer());
     inner = std::max(inner, layers_.back()->scratch_floats(max_tokens));
     num_tables = std::max(num_tables, spec.layer[i].attention.rotary_table + 1);
   }

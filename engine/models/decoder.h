@@ -25,7 +25,7 @@ class DecoderModel final : public Model {
   // or a flag conflicts with the model's weights or dtype, and ResourceError if OpenBLAS cannot be loaded.
   DecoderModel(const LoadContext& load, const DecoderSpec& spec);
 
-  const std::vector<KVCacheSpec>& KVLayers() const override { return kv_layers_; }
+  const CachedLayers& Layers() const override { return cached_layers_; }
   size_t ReserveScratch(int64_t max_tokens, int64_t max_logits_rows) override;
   void Forward(const ModelInput& input, KVCache& cache, float* hidden) override;
   void ComputeLogits(const float* hidden, int64_t num_rows, float* logits, int64_t logits_stride,
@@ -50,7 +50,7 @@ class DecoderModel final : public Model {
   std::optional<LoRAEmbedding> embed_tokens_lora_;
   LoRALinear lm_head_lora_;
   float embedding_scale_, logits_scale_, logits_softcap_;
-  std::vector<KVCacheSpec> kv_layers_;
+  CachedLayers cached_layers_;
   LayerScratch scratch_;
   kernels::AlignedBuffer embedded_;             // [max_tokens, embedding width] if the model has project_in
   kernels::AlignedBuffer projected_;            // [max_tokens, embedding width] if the model has project_out

@@ -3,18 +3,27 @@
 #include <algorithm>
 
 #include "engine/layers/for_each_row.h"
+#include "engine/layers/recurrent/gated_delta_net.h"
 
 namespace vllm {
 
-DecoderLayer::DecoderLayer(const LoadContext& load, const DecoderSpec& decoder, const LayerSpec& spec, size_t layer,
-                           const std::string& prefix)
+DecoderLayer::DecoderLayer(const LoadContext& load, const DecoderSpec& decoder, const LayerSpec& spec,
+                           CachedLayers& cached, const std::string& prefix)
     : step_(load.step),
       hidden_size_(load.config.model.hidden_size),
       residual_scale_(static_cast<float>(decoder.residual_scale)),
       parallel_(spec.parallel),
       attention_norms_(MakeNorms(load, decoder, spec.attention_block, prefix)),
-      mlp_norms_(MakeNorms(load, decoder, spec.mlp_block, prefix)),
-      attention_(load, load.config.model, layer, prefix + spec.attention_block.prefix, spec.attention) {
+      mlp_norms_(MakeNorms(load, decoder, spec.mlp_block, prefix)) {
+  const std::string mixer_prefix = prefix + spec.attention_block.prefix;
+  if (spec.gated_delta_net) {
+    mixer_ = std::make_unique<GatedDeltaNet>(load, load.config.model, cached.recurrent.size(), mixer_prefix,
+                                             *spec.gated_delta_net);
+    cached.recurrent.push_back(mixer_->state());
+  } else {
+    attention_.emplace(load, load.config.model, cached.attention.size(), mixer_prefix, spec.attention);
+    cached.attention.push_back(attention_->kv_layer());
+  }
   const std::string mlp_prefix = prefix + spec.mlp_block.prefix;
   if (spec.moe) {
     moe_.emplace(load, load.config.model, mlp_prefix, *spec.moe);
@@ -36,12 +45,16 @@ DecoderLayer::Norms DecoderLayer::MakeNorms(const LoadContext& load, const Decod
 }
 
 int64_t DecoderLayer::scratch_floats(int64_t num_tokens) const {
-  return std::max(attention_.scratch_floats(num_tokens),
+  return std::max(attention_ ? attention_->scratch_floats(num_tokens) : mixer_->scratch_floats(num_tokens),
                   moe_ ? moe_->scratch_floats(num_tokens) : mlp_->scratch_floats(num_tokens));
 }
 
 void DecoderLayer::Reserve(int64_t max_tokens) const {
-  attention_.Reserve(max_tokens);
+  if (attention_) {
+    attention_->Reserve(max_tokens);
+  } else {
+    mixer_->Reserve(max_tokens);
+  }
   if (moe_) {
     moe_->Reserve(max_tokens);
   } else {
@@ -62,7 +75,7 @@ void DecoderLayer::Forward(const ModelInput& input, KVCache& cache, const std::v
     x = normed;
   };
   norm_input(attention_norms_);
-  attention_.Forward(input.attention, cache, tables, x, num_tokens, inner, delta, input.lora_slots);
+  Mix(input, cache, tables, x, inner, delta);
   if (parallel_) {
     // This norm reads the hidden states without attention's output, so run it before AddDelta.
     norm_input(mlp_norms_);
@@ -74,6 +87,16 @@ void DecoderLayer::Forward(const ModelInput& input, KVCache& cache, const std::v
   }
   RunMlp(input, x, inner, delta);
   AddDelta(mlp_norms_, num_tokens, delta, hidden);
+}
+
+void DecoderLayer::Mix(const ModelInput& input, KVCache& cache, const std::vector<RotaryAngles>& tables, const float* x,
+                       float* scratch, float* out) {
+  const auto num_tokens = static_cast<int64_t>(input.token_ids.size());
+  if (attention_) {
+    attention_->Forward(input.attention, cache, tables, x, num_tokens, scratch, out, input.lora_slots);
+  } else {
+    mixer_->Forward(input.recurrent, cache, x, num_tokens, scratch, out, input.lora_slots);
+  }
 }
 
 void DecoderLayer::RunMlp(const ModelInput& input, const float* x, float* scratch, float* out) {

@@ -2,10 +2,12 @@
 // LayerSpec. Owned by the DecoderModel; built and used on the rank's thread.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "engine/layers/recurrent/recurrent_mixer.h"
 #include "engine/models/decoder_spec.h"
 #include "engine/models/model.h"
 
@@ -20,10 +22,10 @@ struct LayerScratch {
 
 class DecoderLayer {
  public:
-  DecoderLayer(const LoadContext& load, const DecoderSpec& decoder, const LayerSpec& spec, size_t layer,
+  // Adds the layer's KV cache or recurrent state to `cached`, which has those of the layers before.
+  DecoderLayer(const LoadContext& load, const DecoderSpec& decoder, const LayerSpec& spec, CachedLayers& cached,
                const std::string& prefix);
 
-  const KVCacheSpec& kv_layer() const { return attention_.kv_layer(); }
   // Returns the number of floats that LayerScratch::inner needs for `num_tokens` tokens.
   int64_t scratch_floats(int64_t num_tokens) const;
   // Reserves the rank's scratch for Forward with up to `max_tokens` tokens.
@@ -38,6 +40,8 @@ class DecoderLayer {
   };
   Norms MakeNorms(const LoadContext& load, const DecoderSpec& decoder, const BlockSpec& block,
                   const std::string& prefix) const;
+  void Mix(const ModelInput& input, KVCache& cache, const std::vector<RotaryAngles>& tables, const float* x,
+           float* scratch, float* out);
   void RunMlp(const ModelInput& input, const float* x, float* scratch, float* out);
   // Computes hidden = sum_norm(hidden + residual_scale * out_norm(delta)); overwrites delta.
   void AddDelta(const Norms& norms, int64_t num_tokens, float* delta, float* hidden) const;
@@ -47,7 +51,8 @@ class DecoderLayer {
   float residual_scale_;
   bool parallel_;
   Norms attention_norms_, mlp_norms_;
-  DecoderAttention attention_;
+  std::optional<DecoderAttention> attention_;
+  std::unique_ptr<RecurrentMixer> mixer_;  // instead of attention_
   std::optional<Mlp> mlp_;
   std::optional<SparseMoe> moe_;
 };

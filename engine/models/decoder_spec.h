@@ -13,11 +13,12 @@
 #include "engine/layers/mlp/mlp.h"
 #include "engine/layers/mlp/sparse_moe.h"
 #include "engine/layers/norm.h"
+#include "engine/layers/recurrent/gated_delta_net.h"
 
 namespace vllm {
 
-// A block is attention or MLP: x = sum_norm(x + residual_scale * out_norm(block(in_norm(x)))). A norm with an empty
-// name is absent.
+// A block is attention (or what replaces it) or MLP: x = sum_norm(x + residual_scale * out_norm(block(in_norm(x)))). A
+// norm with an empty name is absent.
 struct BlockSpec {
   std::string prefix;  // follows the layer's prefix in the names of the block's tensors, but not of these norms
   std::string in_norm;
@@ -29,6 +30,7 @@ struct BlockSpec {
 struct LayerSpec {
   BlockSpec attention_block{"self_attn.", "input_layernorm", "", ""};
   AttentionSpec attention;
+  std::optional<GatedDeltaNetSpec> gated_delta_net;  // replaces attention
   BlockSpec mlp_block{"mlp.", "post_attention_layernorm", "", ""};
   MlpSpec mlp;
   std::optional<MoeSpec> moe;  // replaces mlp

@@ -10,6 +10,7 @@
 #include "engine/config/vllm_config.h"
 #include "engine/layers/attention/attention.h"
 #include "engine/layers/load_context.h"
+#include "engine/layers/recurrent/recurrent_sequence.h"
 #include "engine/model_loader/weights.h"
 
 namespace vllm {
@@ -19,6 +20,7 @@ struct ModelInput {
   std::span<const int32_t> token_ids;  // [num_tokens]
   std::span<const int64_t> positions;  // [num_tokens]
   const AttentionMetadata& attention;
+  const std::vector<RecurrentSequence>& recurrent;  // the sequences of the step, if the model has recurrent state
   // [num_tokens] the LoRA adapter of each token, an index in VllmConfig::lora.adapters, or -1 for none. Null: no token
   // has an adapter.
   const int32_t* lora_slots = nullptr;
@@ -28,8 +30,8 @@ class Model {
  public:
   virtual ~Model() = default;
 
-  // Returns the K and V shape of each layer on this rank.
-  virtual const std::vector<KVCacheSpec>& KVLayers() const = 0;
+  // Returns the layers on this rank that have a KV cache or a recurrent state.
+  virtual const CachedLayers& Layers() const = 0;
 
   // Reserves the rank's scratch for Forward with up to `max_tokens` tokens and ComputeLogits with up to
   // `max_logits_rows` rows. Returns the bytes of the model's own step buffers, without those of the StepContext's

@@ -39,6 +39,9 @@ constexpr Architecture kArchitectures[] = {
     {"Qwen2MoeForCausalLM", Qwen2MoeSpec},
     {"Qwen3ForCausalLM", Qwen3Spec},
     {"Qwen3MoeForCausalLM", Qwen3Spec},
+    {"Qwen3NextForCausalLM", Qwen3NextSpec},
+    {"Qwen3_5ForCausalLM", Qwen3NextSpec},
+    {"Qwen3_5MoeForCausalLM", Qwen3NextSpec},
     {"StableLmForCausalLM", StableLmSpec},
 
     // Vision-language models; only their text model runs.
@@ -48,6 +51,8 @@ constexpr Architecture kArchitectures[] = {
     {"LlavaNextForConditionalGeneration", VisionLanguageSpec},
     {"LlavaOnevisionForConditionalGeneration", VisionLanguageSpec},
     {"Mistral3ForConditionalGeneration", VisionLanguageSpec},
+    {"Qwen3_5ForConditionalGeneration", VisionLanguageSpec},
+    {"Qwen3_5MoeForConditionalGeneration", VisionLanguageSpec},
 };
 
 const Architecture* Find(std::string_view name) {

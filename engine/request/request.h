@@ -65,6 +65,11 @@ class Request {
   int64_t num_preemptions = 0;
   int64_t num_draft_tokens = 0;           // verified since the start
   int64_t num_accepted_draft_tokens = 0;  // of these
+  // The prefix of the request whose tokens were in the prefix cache at the last lookup, though not all of its KV or
+  // recurrent state.
+  int64_t num_known_prefix_tokens = 0;
+  // The tokens that the recurrent state belongs to after the last scheduled step.
+  int64_t num_state_tokens = 0;
   int64_t num_cached_tokens = -1;  // prefix-cache hit of the last admission before any preemption; -1: not admitted yet
   std::optional<int32_t> stop_token_id;
   SteadyTime scheduled_time{};

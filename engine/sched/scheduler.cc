@@ -358,6 +358,9 @@ void Scheduler::BuildOutput() {
     }
     request.num_output_tokens_sent = request.num_output_tokens();
     request.num_blocks_sent = static_cast<int64_t>(kv_cache_.Blocks(request.id()).size());
+    if (kv_cache_.has_recurrent_state()) {
+      PlanCheckpoints(request, scheduled.num_tokens, scheduled.status_before != RequestStatus::kRunning);
+    }
     output_.num_scheduled_tokens.push_back({request.id(), scheduled.num_tokens});
     output_.total_num_scheduled_tokens += scheduled.num_tokens;
     const int64_t num_prompt_tokens =
@@ -369,6 +372,21 @@ void Scheduler::BuildOutput() {
   }
 }
 
+void Scheduler::PlanCheckpoints(Request& request, int64_t num_tokens, bool was_admitted) {
+  const int64_t begin = was_admitted ? request.num_computed_tokens : request.num_state_tokens;
+  request.num_state_tokens = request.num_computed_tokens + num_tokens - request.num_scheduled_drafts;
+  // The running requests need these blocks for their next tokens.
+  const int64_t num_other_blocks = num_running() * static_cast<int64_t>(kv_cache_.num_groups());
+  kv_cache_.PlanCheckpoints(
+      request, begin, request.num_state_tokens, num_other_blocks,
+      [&](const RecurrentStateManager::Checkpoint& checkpoint) {
+        output_.checkpoints.push_back({request.id(), checkpoint.position, output_.checkpoint_block_ids.size()});
+        for (const KVCacheBlock* block : checkpoint.blocks) {
+          output_.checkpoint_block_ids.push_back(block->block_id);
+        }
+      });
+}
+
 void Scheduler::MakeNewRequestData(Request& request) {
   NewRequestData& data = output_.scheduled_new_reqs.emplace_back();
   data.request = request.core();
@@ -376,6 +394,7 @@ void Scheduler::MakeNewRequestData(Request& request) {
   for (size_t g = 0; g < kv_cache_.num_groups(); ++g) {
     for (const KVCacheBlock* block : kv_cache_.Blocks(request.id(), g)) data.block_ids.push_back(block->block_id);
   }
+  for (const KVCacheBlock* block : kv_cache_.StateBlocks(request.id())) data.state_block_ids.push_back(block->block_id);
   request.sent_to_workers = true;
 }
 
@@ -395,6 +414,8 @@ void Scheduler::MakeCachedRequestData(const Request& request, bool resumed) {
     for (const KVCacheBlock* block : blocks) data.new_block_ids.push_back(block->block_id);
   }
   data.new_block_offsets.push_back(data.new_block_ids.size());
+  if (!resumed) return;
+  for (const KVCacheBlock* block : kv_cache_.StateBlocks(request.id())) data.state_block_ids.push_back(block->block_id);
 }
 
 void Scheduler::RollBackStep() {
@@ -415,9 +436,9 @@ void Scheduler::RollBackStep() {
     kv_cache_.Unpublish(request, request.num_computed_tokens);
   });
   // A request admitted in this step may share blocks that another request was to fill in the same step, so it loses all
-  // its blocks.
+  // its blocks. Some layers may have moved the recurrent state of a request, and others not.
   for_each_scheduled([this](Request& request, int64_t /*num_tokens*/, RequestStatus status_before) {
-    if (status_before == RequestStatus::kRunning) return;
+    if (status_before == RequestStatus::kRunning && !kv_cache_.has_recurrent_state()) return;
     std::erase(running_, &request);
     kv_cache_.Free(request);
     request.status = RequestStatus::kPreempted;
@@ -431,6 +452,7 @@ void Scheduler::RollBackStep() {
 void Scheduler::UpdateFromOutput(const ModelRunnerOutput& output, EngineCoreOutputs& outputs) {
   step_in_progress_ = false;
   now_ = std::chrono::steady_clock::now();
+  for (const ScheduledCheckpoint& checkpoint : output_.checkpoints) kv_cache_.PublishCheckpoints(checkpoint.request_id);
   for (const auto& [id, error] : output.failed) {
     Request* request = Find(id);
     if (request == nullptr || request->status != RequestStatus::kRunning) continue;

@@ -164,6 +164,9 @@ class Scheduler {
   void Evict(Request& victim, size_t& request_index, int64_t& token_budget);
   bool IsRunning(RequestId id) const;
   void BuildOutput();
+  // Plans the checkpoints of the recurrent state of a request that the step computes num_tokens tokens of, and tells
+  // the workers. was_admitted: the request was not running before this step.
+  void PlanCheckpoints(Request& request, int64_t num_tokens, bool was_admitted);
   void MakeNewRequestData(Request& request);
   void MakeCachedRequestData(const Request& request, bool resumed);
 

@@ -17,7 +17,9 @@ bool Scheduler::AcceptsBeams(const EngineCoreRequest& request, std::string* reje
   const int64_t width = NumSequences(request);
   const auto num_tokens = static_cast<int64_t>(request.prompt_token_ids.size());
   std::string reason;
-  if (width > config_.max_num_seqs) {
+  if (kv_cache_.has_recurrent_state()) {
+    reason = "beam search does not work with models that have recurrent state";
+  } else if (width > config_.max_num_seqs) {
     reason = "beam_width " + std::to_string(width) + " exceeds --max-num-seqs " + std::to_string(config_.max_num_seqs);
   } else if (num_tokens + 1 > MaxBeamTokens(request)) {
     reason = "prompt is " + std::to_string(num_tokens) + " tokens, too many for beam_width " + std::to_string(width) +

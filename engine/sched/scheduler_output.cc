@@ -12,6 +12,7 @@ void CachedRequestData::Clear() {
   new_block_offsets.assign(1, 0);
   spec_token_ids.clear();
   spec_token_offsets.assign(1, 0);
+  state_block_ids.clear();
 }
 
 void SchedulerOutput::Clear() {
@@ -23,6 +24,8 @@ void SchedulerOutput::Clear() {
   finished_req_ids.clear();
   preempted_req_ids.clear();
   block_copies.clear();
+  checkpoints.clear();
+  checkpoint_block_ids.clear();
 }
 
 }  // namespace vllm

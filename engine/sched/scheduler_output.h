@@ -17,6 +17,7 @@ struct NewRequestData {
   EngineCoreRequestPtr request;
   std::vector<int32_t> block_ids;  // [num_groups, num_blocks]: one block table per KV-cache group
   int64_t num_computed_tokens = 0;
+  std::vector<int32_t> state_block_ids = {};  // [num_state_blocks], if the model has recurrent state
 };
 
 // Requests in the workers' cached state, as a structure of arrays. The new tokens of entry i are
@@ -35,6 +36,8 @@ struct CachedRequestData {
   // last tokens that the entry computes are its drafts.
   std::vector<int32_t> spec_token_ids;
   std::vector<size_t> spec_token_offsets{0};
+  // The new blocks of the recurrent state of each entry with resumed_from_preemption, one entry after the other.
+  std::vector<int32_t> state_block_ids;
 
   size_t size() const { return request_ids.size(); }
   std::span<const int32_t> NewTokens(size_t i) const {
@@ -47,6 +50,13 @@ struct CachedRequestData {
     return std::span(spec_token_ids).subspan(spec_token_offsets[i], spec_token_offsets[i + 1] - spec_token_offsets[i]);
   }
   void Clear();
+};
+
+// Tells the workers to copy a request's recurrent state once the request has `position` tokens.
+struct ScheduledCheckpoint {
+  RequestId request_id = 0;
+  int64_t position = 0;
+  size_t first_block = 0;  // of its num_state_blocks ids in SchedulerOutput::checkpoint_block_ids
 };
 
 struct NumScheduledTokens {
@@ -70,6 +80,9 @@ struct SchedulerOutput {
   std::vector<RequestId> preempted_req_ids;
   // Workers make these copies in order, before they compute tokens and even if the step is cancelled.
   std::vector<BlockCopy> block_copies;
+  // Of scheduled requests, in the order of num_scheduled_tokens, those of a request by ascending position.
+  std::vector<ScheduledCheckpoint> checkpoints;
+  std::vector<int32_t> checkpoint_block_ids;
 
   void Clear();
 };

@@ -189,9 +189,10 @@ void BeginFields(IO& io, Begin& begin) {
   io.Unsigned(cache.block_size);
   io.Switch(cache.enable_prefix_caching);
   io.Unsigned(cache.num_blocks);
+  io.Unsigned(cache.num_state_blocks);
   io.Unsigned(begin.max_model_len);
   io.Count(cache.group_windows, 1);
-  bool needs_cache = false;
+  bool needs_cache = cache.num_state_blocks > 0;
   for (auto& window : cache.group_windows) {
     io.Unsigned(window);
     io.Check(window <= int64_t{1} << 30, "sliding window out of range");
@@ -206,6 +207,7 @@ void BeginFields(IO& io, Begin& begin) {
   check(scheduler.long_prefill_token_threshold, 0, int64_t{1} << 30, "long_prefill_token_threshold out of range");
   check(cache.block_size, 1, 1024, "block_size out of range");
   check(cache.num_blocks, 1, int64_t{1} << 30, "num_blocks out of range");
+  check(cache.num_state_blocks, 0, int64_t{1} << 20, "num_state_blocks out of range");
   check(begin.max_model_len, 1, int64_t{1} << 30, "max_model_len out of range");
   check(static_cast<int64_t>(cache.group_windows.size()), 1, 1024, "number of KV-cache groups out of range");
   io.Check(needs_cache, "no KV-cache group needs more than one token");

@@ -4,16 +4,17 @@
 // thread.
 //
 // clang-format off
-//   trace     = "vllmcli-trace " version "\n" record*       version: decimal digits, at present "2"
+//   trace     = "vllmcli-trace " version "\n" record*       version: decimal digits, at present "3"
 //   record    = length payload checksum
 //   length    = uint                                        bytes of the payload, at most kMaxRecordBytes
 //   checksum  = 4 bytes, little-endian                      the low half of the payload's XXH3-64 hash
 //   payload   = begin | add | finish | reset | pause | step | update | rollback | end | drafts
 //
-//   begin     = 1 uint byte* uint{10} uint uint*            always the first record, and only there
+//   begin     = 1 uint byte* uint{11} uint uint*            always the first record, and only there
 //       version of the program (a count and that many bytes); max_num_batched_tokens, max_num_seqs,
 //       long_prefill_token_threshold, enable_chunked_prefill, policy, scheduler_reserve_full_isl, block_size,
-//       enable_prefix_caching, num_blocks, max_model_len; the number of KV-cache groups and their windows
+//       enable_prefix_caching, num_blocks, num_state_blocks, max_model_len; the number of KV-cache groups and their
+//       windows
 //   add       = 2 id uint{4} sint{2} uint tag*              Scheduler::AddRequest
 //       prompt tokens, prior output tokens, max_tokens + 1 (0: none), min_tokens; priority, arrival time in ns since
 //       the start; flags (1: accepted, 2: prompt_logprobs, 4: skip_reading_prefix_cache, 8: interactive); with prefix
@@ -54,8 +55,8 @@
 // token.
 //
 // clang-format off
-//   76 6c 6c 6d 63 6c 69 2d 74 72 61 63 65 20 32 0a                         "vllmcli-trace 2\n"
-//   11  01 03 30 2e 31  02 08 00 01 00 01 10 01 0a 40  01 00  59 b0 9c b7   begin: "0.1", 2 tokens, 8 sequences, ...
+//   76 6c 6c 6d 63 6c 69 2d 74 72 61 63 65 20 33 0a                         "vllmcli-trace 3\n"
+//   12  01 03 30 2e 31  02 08 00 01 00 01 10 01 0a 00 40  01 00  80 1a c9 70  begin: "0.1", 2 tokens, 8 sequences, ...
 //   09  02 02 03 00 03 00 00 00 01  a7 8f 45 73                             add: request 1, 3 tokens, max_tokens 2
 //   0b  05 00 01 00 00 01  02 15 00 01  00  99 13 0e 7d                     step: 2 tokens of request 1, new, block 1
 //   03  06 07 00  b1 be fa 13                                               update after 7 us: no token sampled
@@ -77,7 +78,7 @@
 namespace vllm {
 
 inline constexpr std::string_view kTraceMagic = "vllmcli-trace ";
-inline constexpr int kTraceVersion = 2;
+inline constexpr int kTraceVersion = 3;
 inline constexpr size_t kMaxRecordBytes = size_t{16} << 20;
 // Upper limits for fields of a record. The recorder clamps times; larger counts are an error.
 inline constexpr int64_t kMaxElapsedUs = int64_t{1} << 40;
@@ -100,7 +101,7 @@ enum class TraceRecordType : uint8_t {
 struct TraceBegin {
   std::string program_version;  // at most 64 bytes
   SchedulerConfig scheduler;
-  CacheConfig cache;  // only block_size, enable_prefix_caching, num_blocks and group_windows
+  CacheConfig cache;  // only block_size, enable_prefix_caching, num_blocks, num_state_blocks and group_windows
   int64_t max_model_len = 0;
 };
 

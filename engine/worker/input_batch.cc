@@ -1,5 +1,6 @@
 #include "engine/worker/input_batch.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 
@@ -62,14 +63,21 @@ void InputBatch::Update(const SchedulerOutput& scheduler_output) {
     for (std::vector<int32_t>& table : state->block_ids) table.reserve(static_cast<size_t>(limit / block_size_ + 1));
     AddBlocks(data.block_ids, *state);
     state->num_computed_tokens = data.num_computed_tokens;
+    state->state_block_ids = data.state_block_ids;
+    state->num_state_tokens = data.num_computed_tokens;
     states_[data.request->request_id] = std::move(state);
   }
 
   const CachedRequestData& cached = scheduler_output.scheduled_cached_reqs;
+  std::span<const int32_t> state_block_ids = cached.state_block_ids;
   for (size_t i = 0; i < cached.size(); ++i) {
     CachedRequestState& state = StateOf(cached.request_ids[i]);
     if (cached.resumed_from_preemption[i] != 0) {
       for (std::vector<int32_t>& table : state.block_ids) table.clear();
+      const size_t num_state_blocks = state.state_block_ids.size();
+      std::copy_n(state_block_ids.begin(), num_state_blocks, state.state_block_ids.begin());
+      state_block_ids = state_block_ids.subspan(num_state_blocks);
+      state.num_state_tokens = cached.num_computed_tokens[i];
     }
     AddBlocks(cached.NewBlocks(i), state);
     const std::span<const int32_t> tokens = cached.NewTokens(i);
@@ -89,6 +97,10 @@ void InputBatch::Update(const SchedulerOutput& scheduler_output) {
   positions_.clear();
   lora_slots_.clear();
   has_lora_ = false;
+  recurrent_.clear();
+  checkpoints_.clear();
+  checkpoints_.reserve(scheduler_output.checkpoints.size());  // because sequences refer to them
+  size_t next_checkpoint = 0;
   attention_.rows.clear();
   for (AttentionGroup& group : attention_.groups) {
     group.slot_mapping.clear();
@@ -108,8 +120,38 @@ void InputBatch::Update(const SchedulerOutput& scheduler_output) {
     for (size_t g = 0; g < attention_.groups.size(); ++g) {
       attention_.groups[g].sequences.push_back({row, scheduled.num_tokens, first, state.block_ids[g].data()});
     }
+    if (!state.state_block_ids.empty()) AddRecurrentSequence(scheduler_output, next_checkpoint);
     AddRows(state, first, last);
   }
+}
+
+void InputBatch::AddRecurrentSequence(const SchedulerOutput& scheduler_output, size_t& next_checkpoint) {
+  const BatchEntry& entry = entries_.back();
+  CachedRequestState& state = *entry.state;
+  RecurrentSequence& sequence = recurrent_.emplace_back();
+  sequence.first_row = entry.first_row;
+  sequence.num_rows = entry.num_rows;
+  sequence.num_drafts = entry.num_drafts();
+  sequence.first_position = entry.first_position();
+  sequence.block_ids = state.state_block_ids.data();
+  sequence.num_accepted = entry.first_position() - state.num_state_tokens;
+  if (sequence.num_accepted < 0 || sequence.num_accepted > state.draft_inputs.num_rows) {
+    throw std::logic_error("input batch: request " + std::to_string(state.request->request_id) +
+                           " continues at token " + std::to_string(entry.first_position()) +
+                           ", but its recurrent state belongs to " + std::to_string(state.num_state_tokens) +
+                           " tokens");
+  }
+  if (sequence.num_accepted > 0 || sequence.num_drafts > 0) sequence.drafts = &state.draft_inputs;
+  state.draft_inputs.num_rows = sequence.num_drafts;
+  state.num_state_tokens = sequence.end_position();
+  const size_t begin = checkpoints_.size();
+  for (; next_checkpoint < scheduler_output.checkpoints.size(); ++next_checkpoint) {
+    const ScheduledCheckpoint& checkpoint = scheduler_output.checkpoints[next_checkpoint];
+    if (checkpoint.request_id != state.request->request_id) break;
+    checkpoints_.push_back(
+        {checkpoint.position, scheduler_output.checkpoint_block_ids.data() + checkpoint.first_block});
+  }
+  sequence.checkpoints = std::span(checkpoints_).subspan(begin);
 }
 
 void InputBatch::AddBlocks(std::span<const int32_t> block_ids, CachedRequestState& state) const {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/layers/attention/attention.h"
+#include "engine/layers/recurrent/recurrent_sequence.h"
 #include "engine/sched/scheduler_output.h"
 #include "engine/worker/request_state.h"
 
@@ -48,6 +49,8 @@ class InputBatch {
   // The step's rows and sequences. The caller makes the plans and allocates `partials`.
   AttentionMetadata& attention() { return attention_; }
   const AttentionMetadata& attention() const { return attention_; }
+  // The sequences of the step, if the model has recurrent state.
+  const std::vector<RecurrentSequence>& recurrent() const { return recurrent_; }
   size_t num_requests() const { return states_.size(); }
 
  private:
@@ -56,6 +59,8 @@ class InputBatch {
   void AddBlocks(std::span<const int32_t> block_ids, CachedRequestState& state) const;
   // Removes the drafts of the last step from the requests.
   void RemoveDrafts();
+  // Adds the last entry's sequence. next_checkpoint: the index of the first checkpoint that no entry has taken.
+  void AddRecurrentSequence(const SchedulerOutput& scheduler_output, size_t& next_checkpoint);
   void AddRows(const CachedRequestState& state, int64_t first, int64_t last);
 
   int64_t max_model_len_;
@@ -67,6 +72,8 @@ class InputBatch {
   std::vector<int32_t> lora_slots_;  // [num_tokens]
   bool has_lora_ = false;
   AttentionMetadata attention_;
+  std::vector<RecurrentSequence> recurrent_;
+  std::vector<StateCheckpoint> checkpoints_;  // of all entries
 };
 
 }  // namespace vllm

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <exception>
 #include <new>
+#include <stdexcept>
 
 #include "engine/config/errors.h"
 
@@ -42,7 +43,7 @@ ModelRunner::ModelRunner(const VllmConfig& config, const StepContext& step, Mode
       logits_buffer_(logits_buffer),
       mask_thread_(mask_thread),
       batch_(config.scheduler.max_num_batched_tokens, config.model.max_model_len, config.cache.block_size,
-             MakeKVCacheGroups(model.KVLayers()).windows.size()) {
+             MakeKVCacheGroups(model.Layers().attention).windows.size()) {
   const auto row_bytes = static_cast<size_t>(config.model.hidden_size) * sizeof(float);
   hidden_ = kernels::AlignedBuffer(static_cast<size_t>(config.scheduler.max_num_batched_tokens) * row_bytes);
   gathered_ = kernels::AlignedBuffer(static_cast<size_t>(LogitsBuffer::MaxRows(config)) * row_bytes);
@@ -61,7 +62,7 @@ ModelRunner::ModelRunner(const VllmConfig& config, const StepContext& step, Mode
 }
 
 void ModelRunner::ReservePlans() {
-  const std::vector<KVCacheSpec>& layers = model_.KVLayers();
+  const std::vector<KVCacheSpec>& layers = model_.Layers().attention;
   const KVCacheGroups groups = MakeKVCacheGroups(layers);
   AttentionPlanOptions options;
   options.block_size = config_.cache.block_size;
@@ -99,12 +100,16 @@ void ModelRunner::Execute(const SchedulerOutput& scheduler_output, KVCache& cach
   if (output != nullptr) output->Clear();
   if (batch_.entries().empty()) return;
   for (AttentionGroup& group : batch_.attention().groups) group.plan.Make(group.sequences);
+  if (!model_.Layers().recurrent.empty() && batch_.recurrent().size() != batch_.entries().size()) {
+    throw std::logic_error("model runner: a request has no blocks for its recurrent state");
+  }
 
   FindForcedTokens();
   MakeDraftStates();
   const MasksInProgress masks(mask_thread_);
   StartMasks();
-  const ModelInput input{batch_.token_ids(), batch_.positions(), batch_.attention(), batch_.lora_slots()};
+  const ModelInput input{batch_.token_ids(), batch_.positions(), batch_.attention(), batch_.recurrent(),
+                         batch_.lora_slots()};
   model_.Forward(input, cache, hidden_.as<float>());
 
   CollectLogitsRows();

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/layers/recurrent/recurrent_sequence.h"
 #include "engine/reasoning/thinking_tracker.h"
 #include "engine/request/engine_core_request.h"
 #include "engine/structured_output/output_constraint.h"
@@ -17,6 +18,10 @@ struct CachedRequestState {
   // The prompt, then the sampled tokens that the scheduler sent, then the drafts of the current step.
   std::vector<int32_t> token_ids;
   std::vector<std::vector<int32_t>> block_ids;  // [num_groups][num_blocks]
+  // The blocks of the recurrent state, if the model has one; the tokens that it belongs to; and the last drafts.
+  std::vector<int32_t> state_block_ids;
+  int64_t num_state_tokens = 0;
+  DraftInputs draft_inputs;
   int64_t num_computed_tokens = 0;
   int64_t num_drafts = 0;  // of the current step
   // Number of prompt positions whose logprobs were returned. If the prompt is computed again after the first token was

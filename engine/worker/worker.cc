@@ -56,7 +56,11 @@ void Worker::LoadModel(const WeightSource& weights, std::string_view isa) {
 }
 
 int64_t Worker::PageSizeBytes() const {
-  return MakeKVCacheGroups(model_->KVLayers()).BlockBytes(config_.cache.block_size, config_.KVCacheDType());
+  return model_->Layers().BlockBytes(config_.cache.block_size, config_.KVCacheDType());
+}
+
+int64_t Worker::NumStateBlocks() const {
+  return RecurrentStateLayout(model_->Layers().recurrent, PageSizeBytes()).num_blocks();
 }
 
 void Worker::ProfileRun() {
@@ -71,14 +75,15 @@ void Worker::ProfileRun() {
   request->sampling_params.max_tokens = 1;
   request->sampling_params.temperature = 0.0;
 
-  // Every group writes into its own block.
-  std::vector<int32_t> block_ids;
-  for (size_t g = 0; g < KVGroupWindows().size(); ++g) block_ids.push_back(static_cast<int32_t>(g + 1));
-  KVCache cache(model_->KVLayers(), static_cast<int64_t>(block_ids.size()) + 1, config_.cache.block_size,
-                config_.KVCacheDType());
+  // Every group writes into its own block, and the recurrent state is in the blocks after those.
+  std::vector<int32_t> block_ids, state_block_ids;
+  int32_t num_blocks = 0;
+  for (size_t g = 0; g < KVGroupWindows().size(); ++g) block_ids.push_back(++num_blocks);
+  for (int64_t i = 0; i < NumStateBlocks(); ++i) state_block_ids.push_back(++num_blocks);
+  KVCache cache(model_->Layers(), num_blocks + 1, config_.cache.block_size, config_.KVCacheDType());
   ModelRunnerOutput output;
   SchedulerOutput step;
-  step.scheduled_new_reqs.push_back({request, block_ids, 0});
+  step.scheduled_new_reqs.push_back({request, block_ids, 0, state_block_ids});
   step.num_scheduled_tokens.push_back({request->request_id, num_tokens});
   step.total_num_scheduled_tokens = num_tokens;
   runner_->Execute(step, cache, step_.rank() == 0 ? &output : nullptr);
@@ -88,7 +93,7 @@ void Worker::ProfileRun() {
 }
 
 void Worker::InitializeKVCache(int64_t num_blocks) {
-  cache_ = KVCache(model_->KVLayers(), num_blocks + 1, config_.cache.block_size, config_.KVCacheDType());
+  cache_ = KVCache(model_->Layers(), num_blocks + 1, config_.cache.block_size, config_.KVCacheDType());
 }
 
 void Worker::Execute(const SchedulerOutput& scheduler_output, ModelRunnerOutput* output) {

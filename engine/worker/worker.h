@@ -32,7 +32,9 @@ class Worker {
   // Returns the bytes of one KV block on this rank.
   int64_t PageSizeBytes() const;
   // Returns the sliding window of each KV-cache group; 0 means full attention. The same on every rank.
-  std::vector<int64_t> KVGroupWindows() const { return MakeKVCacheGroups(model_->KVLayers()).windows; }
+  std::vector<int64_t> KVGroupWindows() const { return MakeKVCacheGroups(model_->Layers().attention).windows; }
+  // Returns the blocks of one recurrent state; 0: the model has none. The same on every rank.
+  int64_t NumStateBlocks() const;
   // Runs a small step on made-up tokens, so that memory that is allocated on first use is included when available
   // memory is measured. A large step is not needed, because step buffers are reserved at load. All ranks call it
   // together.

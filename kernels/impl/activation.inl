@@ -48,6 +48,12 @@ struct Relu2Function {
   }
 };
 
+struct SigmoidFunction {
+  static Vec Apply(Vec x) {
+    return Vec::Div(Vec::Set1(1.0f), Vec::Add(Vec::Set1(1.0f), Exp(Vec::Sub(Vec::Zero(), x))));
+  }
+};
+
 template <typename Function>
 static void Activate(const float* x, const float* factor, int64_t n, float* out) {
   int64_t i = 0;
@@ -76,6 +82,8 @@ static void ActivationRow(Activation activation, const float* x, const float* fa
       return Activate<QuickGeluFunction>(x, factor, n, out);
     case Activation::kRelu:
       return Activate<ReluFunction>(x, factor, n, out);
+    case Activation::kSigmoid:
+      return Activate<SigmoidFunction>(x, factor, n, out);
     case Activation::kRelu2:
       return Activate<Relu2Function>(x, factor, n, out);
   }

@@ -7,6 +7,10 @@ import transformers
 SIZES = dict(vocab_size=64, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
              intermediate_size=44, max_position_embeddings=128, bos_token_id=1, eos_token_id=2, pad_token_id=0)
 
+LINEAR_HEADS = dict(hidden_size=24, num_hidden_layers=3, intermediate_size=36, head_dim=16, linear_num_key_heads=2,
+                    linear_num_value_heads=4, linear_key_head_dim=12, linear_value_head_dim=20,
+                    layer_types=["linear_attention", "full_attention", "linear_attention"])
+
 # architecture -> (config class, sizes that replace those of SIZES). A size of None is not passed to the class.
 FAMILIES = {
     "LlamaForCausalLM": ("LlamaConfig", {}),
@@ -27,6 +31,12 @@ FAMILIES = {
                                                    shared_expert_intermediate_size=16)),
     "Qwen3MoeForCausalLM": ("Qwen3MoeConfig", dict(num_experts=5, num_experts_per_tok=2, moe_intermediate_size=12,
                                                    head_dim=12)),
+    "Qwen3NextForCausalLM": ("Qwen3NextConfig", dict(LINEAR_HEADS, num_experts=4, num_experts_per_tok=2,
+                                                     moe_intermediate_size=12, shared_expert_intermediate_size=16)),
+    "Qwen3_5ForCausalLM": ("Qwen3_5TextConfig", LINEAR_HEADS),
+    "Qwen3_5MoeForCausalLM": ("Qwen3_5MoeTextConfig", dict(LINEAR_HEADS, num_experts=4, num_experts_per_tok=2,
+                                                           intermediate_size=None, moe_intermediate_size=12,
+                                                           shared_expert_intermediate_size=16)),
     "FalconForCausalLM": ("FalconConfig", dict(num_key_value_heads=None, intermediate_size=None, ffn_hidden_size=48)),
     "GPT2LMHeadModel": ("GPT2Config", dict(num_key_value_heads=None, intermediate_size=None, hidden_size=24)),
     "OPTForCausalLM": ("OPTConfig", dict(num_key_value_heads=None, intermediate_size=None, ffn_dim=48)),
@@ -128,6 +138,17 @@ CASES = {
     "qwen3_moe": ("Qwen3MoeForCausalLM", dict(norm_topk_prob=True), {}),
     "qwen3_moe_mlp_only": ("Qwen3MoeForCausalLM", dict(mlp_only_layers=[0], attention_bias=True,
                                                        use_sliding_window=True, sliding_window=9), {"style": "old"}),
+    "qwen3_next": ("Qwen3NextForCausalLM", {}, {}),
+    "qwen3_next_old": ("Qwen3NextForCausalLM", dict(full_attention_interval=2, layer_types=None, mlp_only_layers=[1],
+                                                    partial_rotary_factor=0.5, norm_topk_prob=False),
+                       {"style": "old"}),
+    "qwen3_5": ("Qwen3_5ForCausalLM", {}, {}),
+    "qwen3_5_taps": ("Qwen3_5ForCausalLM", dict(linear_conv_kernel_dim=2, linear_num_key_heads=4,
+                                                linear_value_head_dim=16, linear_key_head_dim=17,
+                                                tie_word_embeddings=True), {}),
+    "qwen3_5_vision": ("Qwen3_5ForCausalLM", dict(linear_num_key_heads=1, num_key_value_heads=1),
+                       {"style": "qwen_vision"}),
+    "qwen3_5_moe": ("Qwen3_5MoeForCausalLM", {}, {"style": "stacked_experts", "first_seed": 8}),
     "falcon_7b": ("FalconForCausalLM", dict(multi_query=True), {}),
     "falcon_40b": ("FalconForCausalLM", dict(new_decoder_architecture=True, num_kv_heads=2), {}),
     "falcon_11b": ("FalconForCausalLM", dict(new_decoder_architecture=True, num_kv_heads=2, num_ln_in_parallel_attn=1,
@@ -163,16 +184,18 @@ def make_model(architecture, overrides, seed):
     torch.manual_seed(seed)
     model = getattr(transformers, architecture)(make_config(architecture, overrides)).eval()
     is_gemma = architecture.startswith("Gemma")
+    has_linear_attention = architecture.startswith(("Qwen3Next", "Qwen3_5"))
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             is_norm = "norm" in name or ".ln_" in name
             is_token_table = any(part in name for part in ("embed_tokens", "word_embeddings", "wte", "lm_head"))
+            is_zero_centered = is_gemma or (has_linear_attention and "linear_attn" not in name)
             values = torch.randn_like(parameter)
             if is_token_table:
                 # Gemma multiplies the embedding by sqrt(hidden_size).
                 values *= (0.15 if is_gemma else 0.4) * torch.exp(0.8 * torch.randn(parameter.shape[0], 1))
             elif is_norm:
-                values = values * 0.3 + (0.0 if is_gemma or name.endswith(".bias") else 1.0)
+                values = values * 0.3 + (0.0 if is_zero_centered or name.endswith(".bias") else 1.0)
             else:
                 values *= 0.17
             parameter.copy_(values.to(torch.bfloat16).to(torch.float32))

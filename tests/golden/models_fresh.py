@@ -112,6 +112,19 @@ def random_overrides(architecture, rng):
     if architecture == "Qwen3MoeForCausalLM":
         o.update(sparse, head_dim=own_head_dim, attention_bias=pick([True, False]),
                  use_sliding_window=pick([True, False]), sliding_window=window)
+    if architecture in ("Qwen3NextForCausalLM", "Qwen3_5ForCausalLM", "Qwen3_5MoeForCausalLM"):
+        key_heads = pick([1, 2, 3])
+        o.update(act, head_dim=pick([8, 16, 24]), partial_rotary_factor=pick([0.25, 0.5, 1.0]),
+                 full_attention_interval=pick([1, 2, 3, 4]), layer_types=None,
+                 linear_conv_kernel_dim=pick([2, 3, 4]), linear_num_key_heads=key_heads,
+                 linear_num_value_heads=key_heads * pick([2, 4]), linear_key_head_dim=pick([8, 15, 24]),
+                 linear_value_head_dim=pick([8, 16, 21]))
+    if architecture == "Qwen3NextForCausalLM":
+        o.update(sparse, shared_expert_intermediate_size=pick([14, 22]))
+    if architecture == "Qwen3_5MoeForCausalLM":
+        o.update(num_experts=sparse["num_experts"], num_experts_per_tok=sparse["num_experts_per_tok"],
+                 moe_intermediate_size=sparse["moe_intermediate_size"], intermediate_size=None,
+                 shared_expert_intermediate_size=pick([14, 22]))
     if architecture == "FalconForCausalLM":
         is_new = pick([True, False])
         o.update(num_key_value_heads=None, intermediate_size=None, ffn_hidden_size=pick([None, 50]),

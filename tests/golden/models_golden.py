@@ -61,8 +61,9 @@ def restyle(directory, options, overrides):
     tensors = load_file(directory / "model.safetensors")
     if style == "old":
         config = old_config(config)
-        if "sliding_window_pattern" in overrides:
-            config["sliding_window_pattern"] = overrides["sliding_window_pattern"]
+        for key in ("sliding_window_pattern", "full_attention_interval"):
+            if key in overrides:
+                config[key] = overrides[key]
         if "rope_type" in options:
             config["rope_scaling"] = {"type": options["rope_type"],
                                       **{k: v for k, v in config["rope_scaling"].items() if k.endswith("_factor")}}
@@ -70,6 +71,21 @@ def restyle(directory, options, overrides):
             tensors = {k.removeprefix("transformer."): v for k, v in tensors.items()}
         if config["model_type"] == "opt":
             tensors = {k.removeprefix("model."): v for k, v in tensors.items()}
+    elif style == "stacked_experts":
+        for i in range(config["num_hidden_layers"]):
+            prefix = f"model.layers.{i}.mlp.experts."
+            experts = [[tensors.pop(f"{prefix}{e}.{p}_proj.weight") for p in ("gate", "up", "down")]
+                       for e in range(config["num_experts"])]
+            tensors[prefix + "gate_up_proj"] = torch.stack([torch.cat([gate, up]) for gate, up, _ in experts])
+            tensors[prefix + "down_proj"] = torch.stack([down for _, _, down in experts])
+    elif style == "qwen_vision":
+        whole = {"architectures": ["Qwen3_5ForConditionalGeneration"], "model_type": "qwen3_5",
+                 "tie_word_embeddings": False, "text_config": config, "vision_config": {"hidden_size": 8}}
+        config.pop("architectures")
+        tensors = {k.replace("model.", "model.language_model.", 1): v for k, v in tensors.items()}
+        tensors["model.visual.patch.weight"] = torch.ones(2, 2, dtype=torch.bfloat16)
+        tensors["mtp.norm.weight"] = torch.ones(2, dtype=torch.bfloat16)
+        config = whole
     elif style in ("vision", "vision_old", "llava"):
         outer = "LlavaForConditionalGeneration" if style == "llava" else "Gemma3ForConditionalGeneration"
         text = old_config(config) if style == "vision_old" else config

@@ -179,12 +179,15 @@ double ExactActivation(Activation activation, double x) {
       return std::max(x, 0.0);
     case Activation::kRelu2:
       return std::max(x, 0.0) * std::max(x, 0.0);
+    case Activation::kSigmoid:
+      return 1.0 / (1.0 + std::exp(-x));
   }
   return 0.0;
 }
 
 constexpr Activation kActivations[] = {Activation::kSilu,      Activation::kGelu, Activation::kGeluTanh,
-                                       Activation::kQuickGelu, Activation::kRelu, Activation::kRelu2};
+                                       Activation::kQuickGelu, Activation::kRelu, Activation::kRelu2,
+                                       Activation::kSigmoid};
 
 TEST_P(KernelsTest, ActivationsAgreeWithThePlainLoop) {
   for (const Activation activation : kActivations) {
@@ -208,11 +211,12 @@ TEST_P(KernelsTest, ActivationsHandleSpecialValues) {
     const std::vector<float> x = {-80.0f, -0.0f, 0.0f, 80.0f, std::numeric_limits<float>::quiet_NaN()};
     std::vector<float> y(x.size());
     kernels().activation(activation, x.data(), nullptr, static_cast<int64_t>(x.size()), y.data());
+    EXPECT_TRUE(std::isnan(y[4]));
     EXPECT_NEAR(y[0], 0.0f, 1e-20f);
+    if (activation == Activation::kSigmoid) continue;
     EXPECT_EQ(y[1], 0.0f);
     EXPECT_EQ(y[2], 0.0f);
     EXPECT_EQ(y[3], activation == Activation::kRelu2 ? 6400.0f : 80.0f);
-    EXPECT_TRUE(std::isnan(y[4]));
     float large = infinity;
     kernels().activation(activation, &large, nullptr, 1, &large);
     EXPECT_FALSE(large <= std::numeric_limits<float>::max())

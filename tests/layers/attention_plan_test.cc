@@ -131,7 +131,7 @@ struct Step {
       while (static_cast<int64_t>(table.size()) * bs <= positions.back()) table.push_back(next++);
       tables.push_back(table);
     }
-    cache = KVCache({spec}, next, bs, type);
+    cache = KVCache({.attention = {spec}}, next, bs, type);
     std::normal_distribution<float> normal;
     std::vector<float> key(24), value(24);
     for (int64_t slot = 0; slot < next * bs; ++slot) {

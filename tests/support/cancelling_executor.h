@@ -26,6 +26,7 @@ class CancellingExecutor final : public Executor {
 
   int64_t PageSizeBytes() const override { return inner_->PageSizeBytes(); }
   std::vector<int64_t> KVGroupWindows() const override { return inner_->KVGroupWindows(); }
+  int64_t NumStateBlocks() const override { return inner_->NumStateBlocks(); }
   int64_t DetermineAvailableMemory() override { return inner_->DetermineAvailableMemory(); }
   void InitializeKVCache(int64_t num_blocks) override { inner_->InitializeKVCache(num_blocks); }
   const ModelRunnerOutput& ExecuteModel(const SchedulerOutput& scheduler_output) override {

@@ -28,7 +28,7 @@ class FaultyModel final : public Model {
  public:
   FaultyModel(std::unique_ptr<Model> inner, int rank) : inner_(std::move(inner)), rank_(rank) {}
 
-  const std::vector<KVCacheSpec>& KVLayers() const override { return inner_->KVLayers(); }
+  const CachedLayers& Layers() const override { return inner_->Layers(); }
 
   void Forward(const ModelInput& input, KVCache& cache, float* hidden) override {
     const int64_t call = num_calls_++;

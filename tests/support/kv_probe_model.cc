@@ -17,12 +17,12 @@ KVProbePlan plan;
 
 class KVProbeModel final : public Model {
  public:
-  explicit KVProbeModel(std::unique_ptr<Model> inner) : inner_(std::move(inner)), layers_(inner_->KVLayers()) {
+  explicit KVProbeModel(std::unique_ptr<Model> inner) : inner_(std::move(inner)), layers_(inner_->Layers()) {
     if (!plan.whole_sequences) return;
-    for (KVCacheSpec& layer : layers_) layer.sliding_window = 0;
+    for (KVCacheSpec& layer : layers_.attention) layer.sliding_window = 0;
   }
 
-  const std::vector<KVCacheSpec>& KVLayers() const override { return layers_; }
+  const CachedLayers& Layers() const override { return layers_; }
 
   void Forward(const ModelInput& input, KVCache& cache, float* hidden) override {
     if (!plan.poison) return inner_->Forward(input, cache, hidden);
@@ -77,7 +77,7 @@ class KVProbeModel final : public Model {
   }
 
   std::unique_ptr<Model> inner_;
-  std::vector<KVCacheSpec> layers_;
+  CachedLayers layers_;
 };
 
 [[maybe_unused]] const bool kRegistered =

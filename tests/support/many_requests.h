@@ -38,7 +38,7 @@ class ManyRequests {
       : config_(WithTestIsa(config)), executor_(MakeExecutor(config_).executor) {
     executor_->DetermineAvailableMemory();
     num_groups_ = static_cast<int64_t>(executor_->KVGroupWindows().size());
-    executor_->InitializeKVCache(kMaxRequests * BlocksEach());
+    executor_->InitializeKVCache(kMaxRequests * (BlocksEach() + executor_->NumStateBlocks()));
   }
 
   // Returns num_outputs tokens per prompt, with logprobs. Each step computes up to `chunk` tokens of every unfinished
@@ -62,7 +62,7 @@ class ManyRequests {
         if (computed[i] == 0) {
           const auto request = Request(id, prompts[i], num_outputs);
           if (!lora_slots.empty()) request->lora_slot = lora_slots[i];
-          step.scheduled_new_reqs.push_back({request, Blocks(i), 0});
+          step.scheduled_new_reqs.push_back({request, Blocks(i), 0, StateBlocks(i)});
         } else {
           cached.request_ids.push_back(id);
           cached.resumed_from_preemption.push_back(0);
@@ -98,6 +98,14 @@ class ManyRequests {
     }
     // Descending order, so that no block table is the identity.
     std::reverse(blocks.begin(), blocks.end());
+    return blocks;
+  }
+  // The blocks of the recurrent state follow those of all tables.
+  std::vector<int32_t> StateBlocks(size_t request) const {
+    std::vector<int32_t> blocks;
+    for (int64_t i = 0; i < executor_->NumStateBlocks(); ++i) {
+      blocks.push_back(static_cast<int32_t>(static_cast<int64_t>(request) + 1 + kMaxRequests * (BlocksEach() + i)));
+    }
     return blocks;
   }
   static std::shared_ptr<EngineCoreRequest> Request(RequestId id, const std::vector<int32_t>& prompt,

@@ -22,7 +22,8 @@ class OneRequest {
       : config_(WithTestIsa(config)), loaded_(MakeExecutor(config_)), executor_(loaded_.executor.get()) {
     executor_->DetermineAvailableMemory();
     num_groups_ = static_cast<int64_t>(executor_->KVGroupWindows().size());
-    executor_->InitializeKVCache(num_groups_ * (config_.model.max_model_len / config_.cache.block_size + 1));
+    executor_->InitializeKVCache(num_groups_ * (config_.model.max_model_len / config_.cache.block_size + 1) +
+                                 executor_->NumStateBlocks());
   }
 
   // Computes the prompt in chunks of up to `chunk` tokens, then one token per step. Returns max_tokens tokens. Sets
@@ -45,6 +46,10 @@ class OneRequest {
     // Block ids descend through the tables of all groups, so that no table is the identity.
     const int64_t num_blocks = num_groups_ * (config_.model.max_model_len / config_.cache.block_size);
     for (int64_t i = 0; i < num_blocks; ++i) blocks.push_back(static_cast<int32_t>(num_blocks - i));
+    std::vector<int32_t> state_blocks;
+    for (int64_t i = 0; i < executor_->NumStateBlocks(); ++i) {
+      state_blocks.push_back(static_cast<int32_t>(num_blocks + 1 + i));
+    }
     std::vector<int32_t> output;
     int64_t computed = 0;
     size_t num_sent = 0;
@@ -54,7 +59,7 @@ class OneRequest {
       const int64_t total = static_cast<int64_t>(prompt.size() + output.size());
       const int64_t n = std::min(chunk, total - computed);
       if (first) {
-        step.scheduled_new_reqs.push_back({request, blocks, 0});
+        step.scheduled_new_reqs.push_back({request, blocks, 0, state_blocks});
         first = false;
       } else {
         CachedRequestData& cached = step.scheduled_cached_reqs;

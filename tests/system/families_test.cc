@@ -55,7 +55,8 @@ class FamiliesTest : public testing::TestWithParam<const char*> {
 
 INSTANTIATE_TEST_SUITE_P(Families, FamiliesTest,
                          testing::Values("gemma3", "gemma2", "mixtral_window", "qwen2_window", "phi3_long", "opt_350m",
-                                         "gpt2", "smollm3_window", "olmo2", "qwen2_moe"),
+                                         "gpt2", "smollm3_window", "olmo2", "qwen2_moe", "qwen3_next", "qwen3_5",
+                                         "qwen3_5_taps", "qwen3_5_moe"),
                          [](const auto& family) { return std::string(family.param); });
 
 TEST_P(FamiliesTest, SchedulesDoNotChangeResults) {

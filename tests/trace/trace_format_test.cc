@@ -25,8 +25,8 @@ std::string Bytes(std::string_view hex) {
 // The example of trace_format.h.
 std::string Example() {
   return Bytes(
-      "76 6c 6c 6d 63 6c 69 2d 74 72 61 63 65 20 32 0a"
-      "11 01 03 30 2e 31 02 08 00 01 00 01 10 01 0a 40 01 00 59 b0 9c b7"
+      "76 6c 6c 6d 63 6c 69 2d 74 72 61 63 65 20 33 0a"
+      "12 01 03 30 2e 31 02 08 00 01 00 01 10 01 0a 00 40 01 00 80 1a c9 70"
       "09 02 02 03 00 03 00 00 00 01 a7 8f 45 73"
       "0b 05 00 01 00 00 01 02 15 00 01 00 99 13 0e 7d"
       "03 06 07 00 b1 be fa 13"
@@ -123,10 +123,10 @@ TEST(TraceFormatTest, OtherFilesAndVersionsAreUnusable) {
   };
   EXPECT_EQ(why(""), "is empty");
   EXPECT_EQ(why("{\"prompt\": \"x\"}\n{}\n{}\n"), "is not a trace of vllmcli");
-  EXPECT_EQ(why("vllmcli-trace 1\nabcdefgh"), "has version 1 of the format (this program reads version 2)");
+  EXPECT_EQ(why("vllmcli-trace 1\nabcdefgh"), "has version 1 of the format (this program reads version 3)");
   EXPECT_EQ(why("vllmcli-trace x\n"), "is not a trace of vllmcli");
-  EXPECT_EQ(why("vllmcli-trace 2\n"), "ends before the end of its first record");
-  EXPECT_EQ(why("vllmcli-trace 2\n\xff\xff\xff\xff\xff\xff"), "record 1 at byte 16: length out of range");
+  EXPECT_EQ(why("vllmcli-trace 3\n"), "ends before the end of its first record");
+  EXPECT_EQ(why("vllmcli-trace 3\n\xff\xff\xff\xff\xff\xff"), "record 1 at byte 16: length out of range");
 }
 
 TEST(TraceFormatTest, LengthsBeyondTheRecordAreErrors) {

@@ -7,54 +7,83 @@
 
 namespace vllm {
 
-KVCache::KVCache(const std::vector<KVCacheSpec>& layers, int64_t num_blocks, int64_t block_size, kernels::KVDType dtype)
-    : groups_(MakeKVCacheGroups(layers)), block_size_(block_size), num_blocks_(num_blocks), dtype_(dtype) {
+namespace {
+
+// In a contiguous block, K and V of each tensor begin at cache lines.
+int64_t Aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+}  // namespace
+
+int64_t CachedLayers::BlockBytes(int64_t block_size, kernels::KVDType dtype) const {
+  const KVCacheGroups groups = MakeKVCacheGroups(attention);
+  if (recurrent.empty()) return groups.BlockBytes(block_size, dtype);
+  int64_t bytes = 0;
+  for (const KVCacheSpec& tensor : groups.tensors) {
+    const kernels::KVCacheLayout layout = tensor.Layout(block_size, dtype);
+    bytes += Aligned(layout.num_kv_heads * layout.KeyBytes()) + Aligned(layout.num_kv_heads * layout.ValueBytes());
+  }
+  return std::max(bytes, RecurrentStateLayout::MinBlockBytes(recurrent));
+}
+
+KVCache::KVCache(const CachedLayers& layers, int64_t num_blocks, int64_t block_size, kernels::KVDType dtype)
+    : groups_(MakeKVCacheGroups(layers.attention)), block_size_(block_size), num_blocks_(num_blocks), dtype_(dtype) {
+  if (layers.recurrent.empty()) {
+    for (const KVCacheSpec& tensor : groups_.tensors) {
+      const kernels::KVCacheLayout layout = tensor.Layout(block_size, dtype);
+      auto& key = buffers_.emplace_back(static_cast<size_t>(num_blocks * layout.num_kv_heads * layout.KeyBytes()));
+      std::byte* const key_data = key.as<std::byte>();
+      auto& value = buffers_.emplace_back(static_cast<size_t>(num_blocks * layout.num_kv_heads * layout.ValueBytes()));
+      tensors_.push_back({key_data, value.as<std::byte>()});
+    }
+    return;
+  }
+  block_stride_ = layers.BlockBytes(block_size, dtype);
+  state_layout_ = RecurrentStateLayout(layers.recurrent, block_stride_);
+  std::byte* next = buffers_.emplace_back(static_cast<size_t>(num_blocks * block_stride_)).as<std::byte>();
   for (const KVCacheSpec& tensor : groups_.tensors) {
     const kernels::KVCacheLayout layout = tensor.Layout(block_size, dtype);
-    keys_.emplace_back(static_cast<size_t>(num_blocks * layout.num_kv_heads * layout.KeyBytes()));
-    values_.emplace_back(static_cast<size_t>(num_blocks * layout.num_kv_heads * layout.ValueBytes()));
+    std::byte* const value = next + Aligned(layout.num_kv_heads * layout.KeyBytes());
+    tensors_.push_back({next, value});
+    next = value + Aligned(layout.num_kv_heads * layout.ValueBytes());
+  }
+}
+
+kernels::KVCacheLayout KVCache::LayoutOf(size_t tensor) const {
+  kernels::KVCacheLayout layout = groups_.tensors[tensor].Layout(block_size_, dtype_);
+  layout.block_stride = block_stride_;
+  return layout;
+}
+
+template <typename F>
+void KVCache::ForEachPart(F&& f) const {
+  if (block_stride_ > 0) return f(buffers_[0].as<std::byte>(), block_stride_);
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const kernels::KVCacheLayout layout = LayoutOf(i);
+    f(tensors_[i].key, layout.KeyStride());
+    f(tensors_[i].value, layout.ValueStride());
   }
 }
 
 void KVCache::CopyBlock(int32_t from, int32_t to) {
-  const auto copy = [&](kernels::AlignedBuffer& buffer) {
-    const size_t block_bytes = buffer.size_bytes() / static_cast<size_t>(num_blocks_);
-    auto* const data = static_cast<char*>(buffer.data());
-    std::memcpy(data + static_cast<size_t>(to) * block_bytes, data + static_cast<size_t>(from) * block_bytes,
-                block_bytes);
-  };
-  for (kernels::AlignedBuffer& keys : keys_) copy(keys);
-  for (kernels::AlignedBuffer& values : values_) copy(values);
+  ForEachPart([&](std::byte* part, int64_t bytes) {
+    std::memcpy(part + to * bytes, part + from * bytes, static_cast<size_t>(bytes));
+  });
 }
 
 void KVCache::CopyBlockOut(int64_t block, std::span<std::byte> payload) const {
   std::byte* to = payload.data();
-  for (size_t i = 0; i < groups_.tensors.size(); ++i) {
-    const kernels::KVCacheLayout layout = groups_.tensors[i].Layout(block_size_, dtype_);
-    const int64_t key_bytes = layout.num_kv_heads * layout.KeyBytes();
-    const int64_t value_bytes = layout.num_kv_heads * layout.ValueBytes();
-    std::memcpy(to, keys_[i].as<std::byte>() + block * key_bytes, static_cast<size_t>(key_bytes));
-    to += key_bytes;
-    std::memcpy(to, values_[i].as<std::byte>() + block * value_bytes, static_cast<size_t>(value_bytes));
-    to += value_bytes;
-  }
+  ForEachPart([&](const std::byte* part, int64_t bytes) {
+    std::memcpy(to, part + block * bytes, static_cast<size_t>(bytes));
+    to += bytes;
+  });
 }
 
 void KVCache::CopyBlockIn(int64_t block, std::span<const std::byte> payload) {
   const std::byte* from = payload.data();
-  for (size_t i = 0; i < groups_.tensors.size(); ++i) {
-    const kernels::KVCacheLayout layout = groups_.tensors[i].Layout(block_size_, dtype_);
-    const int64_t key_bytes = layout.num_kv_heads * layout.KeyBytes();
-    const int64_t value_bytes = layout.num_kv_heads * layout.ValueBytes();
-    std::memcpy(keys_[i].as<std::byte>() + block * key_bytes, from, static_cast<size_t>(key_bytes));
-    from += key_bytes;
-    std::memcpy(values_[i].as<std::byte>() + block * value_bytes, from, static_cast<size_t>(value_bytes));
-    from += value_bytes;
-  }
-}
-
-kernels::KVCacheLayout KVCache::Layout(size_t layer) const {
-  return groups_.tensors[groups_.layers[layer].tensor].Layout(block_size_, dtype_);
+  ForEachPart([&](std::byte* part, int64_t bytes) {
+    std::memcpy(part + block * bytes, from, static_cast<size_t>(bytes));
+    from += bytes;
+  });
 }
 
 Attention::Attention(const StepContext& step, size_t layer, const KVCacheSpec& spec, int64_t num_heads, float scale,

@@ -10,38 +10,76 @@
 
 #include "engine/layers/attention/attention_plan.h"
 #include "engine/layers/attention/kv_cache_groups.h"
+#include "engine/layers/attention/recurrent_state_layout.h"
 #include "engine/layers/step_context.h"
 #include "kernels/attention.h"
 #include "kernels/matrix/aligned_buffer.h"
 
 namespace vllm {
 
-// K and V of every layer, in `num_blocks` blocks including the null block. Layers of different groups share memory.
+// The layers of a model that have a KV cache or a recurrent state, on one rank.
+struct CachedLayers {
+  std::vector<KVCacheSpec> attention = {};
+  std::vector<RecurrentStateSpec> recurrent = {};
+
+  // Returns the bytes of one block of the cache.
+  int64_t BlockBytes(int64_t block_size, kernels::KVDType dtype) const;
+};
+
+// K and V of every layer, in `num_blocks` blocks including the null block. Layers of different groups share memory. If
+// the model has recurrent state, some of the blocks hold states instead (RecurrentStateLayout). The memory of a block
+// is then contiguous: K and V of all tensors, one after the other.
 class KVCache {
  public:
   KVCache() = default;
   // Throws std::bad_alloc. A block takes physical memory only once it is written.
-  KVCache(const std::vector<KVCacheSpec>& layers, int64_t num_blocks, int64_t block_size, kernels::KVDType dtype);
+  KVCache(const CachedLayers& layers, int64_t num_blocks, int64_t block_size, kernels::KVDType dtype);
 
-  void* key(size_t layer) { return keys_[groups_.layers[layer].tensor].data(); }
-  void* value(size_t layer) { return values_[groups_.layers[layer].tensor].data(); }
+  // `layer` is an index in CachedLayers::attention.
+  void* key(size_t layer) { return tensors_[groups_.layers[layer].tensor].key; }
+  void* value(size_t layer) { return tensors_[groups_.layers[layer].tensor].value; }
   size_t group(size_t layer) const { return groups_.layers[layer].group; }
   const KVCacheGroups& groups() const { return groups_; }
   int64_t block_size() const { return block_size_; }
   kernels::KVDType dtype() const { return dtype_; }
-  kernels::KVCacheLayout Layout(size_t layer) const;
+  kernels::KVCacheLayout Layout(size_t layer) const { return LayoutOf(groups_.layers[layer].tensor); }
   int64_t num_blocks() const { return num_blocks_; }
-  // Copy K and V of a block in all tensors to or from `payload`, [groups().BlockBytes(block_size(), dtype())]: K and V
-  // of tensor 0, then of tensor 1, and so on.
+
+  // The window and the matrices of a recurrent layer, an index in CachedLayers::recurrent. block_ids: the blocks of the
+  // state, [state_layout().num_blocks()].
+  const RecurrentStateLayout& state_layout() const { return state_layout_; }
+  float* window(size_t layer, const int32_t* block_ids) { return At(state_layout_.window(layer), block_ids); }
+  float* state(size_t layer, int64_t head, const int32_t* block_ids) {
+    return At(state_layout_.head(layer, head), block_ids);
+  }
+
+  // Copy a block to or from `payload`, [CachedLayers::BlockBytes(block_size(), dtype())]: K and V of tensor 0, then of
+  // tensor 1, and so on.
   void CopyBlockOut(int64_t block, std::span<std::byte> payload) const;
   void CopyBlockIn(int64_t block, std::span<const std::byte> payload);
 
-  // Copies K and V of one block to another, in all layers.
+  // Copies one block to another, in all layers.
   void CopyBlock(int32_t from, int32_t to);
 
  private:
+  // Where K and V of a tensor begin in block 0.
+  struct Tensor {
+    std::byte* key = nullptr;
+    std::byte* value = nullptr;
+  };
+  kernels::KVCacheLayout LayoutOf(size_t tensor) const;
+  float* At(RecurrentStatePlace place, const int32_t* block_ids) {
+    return reinterpret_cast<float*>(buffers_[0].as<std::byte>() + block_ids[place.block] * block_stride_ + place.bytes);
+  }
+  // Calls f(address, bytes) for each contiguous part of block 0. The same part of the next block follows it.
+  template <typename F>
+  void ForEachPart(F&& f) const;
+
   KVCacheGroups groups_;
-  std::vector<kernels::AlignedBuffer> keys_, values_;  // [num_tensors] as in KVCacheGroups
+  RecurrentStateLayout state_layout_;
+  std::vector<kernels::AlignedBuffer> buffers_;  // K and V of each tensor, or one for everything
+  std::vector<Tensor> tensors_;                  // [num_tensors] as in KVCacheGroups
+  int64_t block_stride_ = 0;                     // bytes of a block in the only buffer; 0: there are several
   int64_t block_size_ = 0;
   int64_t num_blocks_ = 0;
   kernels::KVDType dtype_ = kernels::KVDType::kFloat32;

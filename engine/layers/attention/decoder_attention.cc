@@ -13,6 +13,19 @@ std::vector<OutputSlice> QkvSlices(const ModelConfig& model, const std::string& 
   const int64_t kv_total = model.num_key_value_heads * dim;
   const Shard q{shards.heads.begin * dim, shards.heads.count * dim};
   const Shard kv{shards.kv_heads.begin * dim, shards.kv_heads.count * dim};
+  if (spec.output_gate) {
+    std::vector<OutputSlice> slices;
+    const auto append_heads = [&](int64_t part) {
+      for (int64_t head = shards.heads.begin; head < shards.heads.begin + shards.heads.count; ++head) {
+        slices.push_back({prefix + spec.q_proj, 2 * q_total, {(2 * head + part) * dim, dim}});
+      }
+    };
+    append_heads(0);
+    slices.push_back({prefix + spec.k_proj, kv_total, kv});
+    slices.push_back({prefix + spec.v_proj, kv_total, kv});
+    append_heads(1);
+    return slices;
+  }
   if (spec.layout == QkvLayout::kSeparate) {
     return {
         {prefix + spec.q_proj, q_total, q}, {prefix + spec.k_proj, kv_total, kv}, {prefix + spec.v_proj, kv_total, kv}};
@@ -50,6 +63,7 @@ DecoderAttention::DecoderAttention(const LoadContext& load, const ModelConfig& m
       q_size_(shards_.heads.count * model.head_dim),
       kv_size_(shards_.kv_heads.count * model.head_dim),
       rotary_table_(spec.rotary_table),
+      output_gate_(spec.output_gate),
       kv_layer_{shards_.kv_heads.count, model.head_dim, spec.sliding_window},
       qkv_proj_(load, model, model.hidden_size, QkvSlices(model, prefix, spec, shards_), spec.qkv_bias),
       o_proj_(load, model, prefix + spec.o_proj, model.hidden_size, model.num_attention_heads * model.head_dim,
@@ -62,7 +76,7 @@ DecoderAttention::DecoderAttention(const LoadContext& load, const ModelConfig& m
 void DecoderAttention::Forward(const AttentionMetadata& metadata, KVCache& cache,
                                const std::vector<RotaryAngles>& tables, const float* x, int64_t num_tokens,
                                float* scratch, float* out, const int32_t* lora_slots) {
-  const int64_t stride = q_size_ + 2 * kv_size_;
+  const int64_t stride = row_floats();
   float* qkv = scratch;
   float* attended = qkv + num_tokens * stride;
   float* sums = attended + num_tokens * q_size_;
@@ -70,11 +84,18 @@ void DecoderAttention::Forward(const AttentionMetadata& metadata, KVCache& cache
   qk_norm_.Forward(qkv, stride, num_tokens, sums);
   if (rotary_table_ >= 0) Rotate(tables[static_cast<size_t>(rotary_table_)], num_tokens, qkv);
   attention_.Forward(metadata, cache, qkv, qkv + q_size_, qkv + q_size_ + kv_size_, stride, attended, q_size_);
+  if (output_gate_) {
+    ForEachRow(step_, num_tokens, 4 * q_size_, [&](int64_t row) {
+      float* const y = attended + row * q_size_;
+      const float* const gates = qkv + row * stride + q_size_ + 2 * kv_size_;
+      step_.kernels->activation(kernels::Activation::kSigmoid, gates, y, q_size_, y);
+    });
+  }
   o_proj_.Forward(attended, q_size_, num_tokens, out, lora_slots);
 }
 
 void DecoderAttention::Rotate(const RotaryAngles& angles, int64_t num_tokens, float* qkv) const {
-  const int64_t stride = q_size_ + 2 * kv_size_;
+  const int64_t stride = row_floats();
   ForEachRow(step_, num_tokens, q_size_ + kv_size_, [&](int64_t row) {
     const float* cos = angles.cos + row * angles.half;
     const float* sin = angles.sin + row * angles.half;

@@ -30,6 +30,9 @@ struct AttentionSpec {
   std::string o_proj = "o_proj";
   bool qkv_bias = false;
   bool o_bias = false;
+  // q_proj has, for each head, the rows of its query and then those of a gate: the output of attention is multiplied by
+  // sigmoid(gate). kSeparate only.
+  bool output_gate = false;
   QkNormSpec qk_norm;
   // Index of the RotaryAngles that rotate queries and keys; below 0: no rotation.
   int rotary_table = 0;
@@ -52,9 +55,7 @@ class DecoderAttention {
 
   const KVCacheSpec& kv_layer() const { return kv_layer_; }
   // Number of floats in the scratch of Forward.
-  int64_t scratch_floats(int64_t num_tokens) const {
-    return num_tokens * (q_size_ + kv_size_ + kv_size_ + q_size_ + 2);
-  }
+  int64_t scratch_floats(int64_t num_tokens) const { return num_tokens * (row_floats() + q_size_ + 2); }
   // Reserves the rank's scratch for Forward with up to `max_tokens` tokens.
   void Reserve(int64_t max_tokens) const {
     qkv_proj_.Reserve(max_tokens);
@@ -66,12 +67,15 @@ class DecoderAttention {
                const float* x, int64_t num_tokens, float* scratch, float* out, const int32_t* lora_slots);
 
  private:
+  // The order of a row of qkv_proj_'s output: queries, keys, values, gates.
+  int64_t row_floats() const { return qkv_proj_.out_features(); }
   void Rotate(const RotaryAngles& angles, int64_t num_tokens, float* qkv) const;
 
   const StepContext& step_;
   HeadShards shards_;
   int64_t hidden_size_, head_dim_, q_size_, kv_size_;
   int rotary_table_;
+  bool output_gate_;
   KVCacheSpec kv_layer_;
   ColumnParallelLinear qkv_proj_;
   RowParallelLinear o_proj_;

@@ -43,7 +43,8 @@ KVCacheGroups MakeKVCacheGroups(const std::vector<KVCacheSpec>& layers) {
     same_heads =
         same_heads && layers[i].num_kv_heads == layers[0].num_kv_heads && layers[i].head_dim == layers[0].head_dim;
   }
-  if (kinds.size() <= 1) return OneGroup(layers, layers.empty() ? 0 : layers[0].sliding_window);
+  // Without attention, no token needs the blocks of earlier ones.
+  if (kinds.size() <= 1) return OneGroup(layers, layers.empty() ? 1 : layers[0].sliding_window);
   if (!same_heads) return OneGroup(layers, 0);
 
   const size_t per_group = LayersPerGroup(kinds);

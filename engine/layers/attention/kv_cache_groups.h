@@ -50,7 +50,8 @@ struct KVCacheGroups {
 
 // Assigns each layer a group and a tensor. If all layers have the same window, they form one group, even if the number
 // or size of their heads differs. If both windows and heads differ, all layers form one group with window 0, which
-// keeps the KV of whole sequences; only attention applies the windows.
+// keeps the KV of whole sequences; only attention applies the windows. Without layers, there is one group with
+// window 1.
 KVCacheGroups MakeKVCacheGroups(const std::vector<KVCacheSpec>& layers);
 
 }  // namespace vllm

@@ -6,6 +6,7 @@
 #include "engine/config/errors.h"
 #include "engine/config/escape.h"
 #include "engine/model_loader/checkpoint/dummy_weights.h"
+#include "engine/model_loader/checkpoint/stacked_experts.h"
 #include "engine/model_loader/gguf/weights.h"
 #include "engine/model_loader/hf/safetensors.h"
 #include "tokenizer/formats/regular_file.h"
@@ -41,8 +42,12 @@ std::unique_ptr<WeightSource> OpenWeights(const VllmConfig& config) {
     return std::filesystem::symlink_status(std::filesystem::path(directory) / name, error).type() !=
            std::filesystem::file_type::not_found;
   };
-  if (present(kSingleFile)) return std::make_unique<SafetensorsFile>(directory + "/" + kSingleFile);
-  if (present(kIndexFile)) return std::make_unique<ShardedSafetensors>(directory, kIndexFile);
+  if (present(kSingleFile)) {
+    return std::make_unique<StackedExperts>(std::make_unique<SafetensorsFile>(directory + "/" + kSingleFile));
+  }
+  if (present(kIndexFile)) {
+    return std::make_unique<StackedExperts>(std::make_unique<ShardedSafetensors>(directory, kIndexFile));
+  }
   if (std::string pickle = FindPickle(directory); !pickle.empty()) {
     throw ModelError(what +
                      "there are only pickle files, which can run code when they are opened; convert them to "

@@ -87,6 +87,25 @@ void ReadExperts(const ConfigFields& fields, const char* count, ModelConfig& con
   config.norm_topk_prob = fields.Bool("norm_topk_prob").value_or(false);
 }
 
+void ReadLinearAttention(const ConfigFields& fields, ModelConfig& config) {
+  constexpr int64_t kMaxTaps = 64;
+  constexpr int64_t kMaxLinearHeads = 1024;
+  constexpr int64_t kMaxLinearHeadDim = 4096;
+  config.norm_offset = 1.0;
+  config.linear_conv_kernel_dim = fields.RequiredInt("linear_conv_kernel_dim", 1, kMaxTaps);
+  config.linear_key_head_dim = fields.RequiredInt("linear_key_head_dim", 1, kMaxLinearHeadDim);
+  config.linear_value_head_dim = fields.RequiredInt("linear_value_head_dim", 1, kMaxLinearHeadDim);
+  config.linear_num_key_heads = fields.RequiredInt("linear_num_key_heads", 1, kMaxLinearHeads);
+  config.linear_num_value_heads = fields.RequiredInt("linear_num_value_heads", 1, kMaxLinearHeads);
+  if (config.linear_num_value_heads % config.linear_num_key_heads != 0) {
+    fields.Reject("linear_num_value_heads",
+                  "not a multiple of linear_num_key_heads " + std::to_string(config.linear_num_key_heads));
+  }
+  if (!fields.Bool("attn_output_gate").value_or(true)) {
+    fields.Reject("attn_output_gate", "attention without an output gate is not supported");
+  }
+}
+
 // Returns true if the layer uses the sliding window by the architecture's rule, which applies unless layer_types
 // overrides it.
 bool IsSlidingByDefault(const ConfigFields& fields, const std::string& model_type, int64_t layer,
@@ -123,6 +142,30 @@ void ReadExpertLayers(const ConfigFields& fields, ModelConfig& config) {
   }
   for (const int64_t layer : fields.Ints("mlp_only_layers", 0, kMaxSize)) {
     if (static_cast<size_t>(layer) < config.layers.size()) config.layers[static_cast<size_t>(layer)].is_moe = false;
+  }
+}
+
+bool HasLinearAttention(const std::string& model_type) {
+  return model_type == "qwen3_next" || model_type == "qwen3_5_text" || model_type == "qwen3_5_moe_text";
+}
+
+// Every full_attention_interval-th layer has attention, unless layer_types overrides it.
+void ReadMixers(const ConfigFields& fields, ModelConfig& config) {
+  if (!HasLinearAttention(config.model_type)) return;
+  const std::vector<std::string> types = fields.Strings("layer_types");
+  if (!types.empty() && types.size() < config.layers.size())
+    fields.Reject("layer_types", "fewer entries than num_hidden_layers");
+  const int64_t interval = fields.Int("full_attention_interval", 1, kMaxSize).value_or(4);
+  for (size_t i = 0; i < config.layers.size(); ++i) {
+    bool is_linear = (static_cast<int64_t>(i) + 1) % interval != 0;
+    if (!types.empty()) {
+      is_linear = types[i] == "linear_attention";
+      if (!is_linear && types[i] != "full_attention") {
+        fields.Fail("layer_types",
+                    "unknown layer type (" + Escape(types[i], 60) + "; known: full_attention, linear_attention)");
+      }
+    }
+    if (is_linear) config.layers[i].mixer = LayerMixer::kLinearAttention;
   }
 }
 
@@ -170,6 +213,11 @@ void ReadArchitectureConfig(const ConfigFields& fields, ModelConfig& config) {
   if (model_type == "mixtral") ReadExperts(fields, "num_local_experts", config);
   if (model_type == "qwen3_moe")
     ReadExperts(fields, fields.Has("num_local_experts") ? "num_local_experts" : "num_experts", config);
+  if (HasLinearAttention(model_type)) {
+    ReadLinearAttention(fields, config);
+    if (model_type != "qwen3_5_text") ReadExperts(fields, "num_experts", config);
+    if (model_type == "qwen3_5_moe_text") config.norm_topk_prob = true;
+  }
   if (model_type == "qwen2_moe") {
     ReadExperts(fields, "num_experts", config);
     config.attention_bias = fields.Bool("qkv_bias").value_or(true);
@@ -178,6 +226,7 @@ void ReadArchitectureConfig(const ConfigFields& fields, ModelConfig& config) {
 
 void ReadLayerConfigs(const ConfigFields& fields, ModelConfig& config) {
   config.layers.assign(static_cast<size_t>(config.num_hidden_layers), {});
+  ReadMixers(fields, config);
   ReadRopeLayers(fields, config);
   ReadExpertLayers(fields, config);
   ReadWindows(fields, config);

@@ -59,6 +59,8 @@ int64_t ReadIntermediateSize(const ConfigFields& fields, const ModelConfig& conf
   const char* name = NameOf(fields, {"intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size"});
   const bool defaults_to_four_times = config.model_type == "gpt2" || config.model_type == "falcon";
   if (!fields.Has(name) && defaults_to_four_times) return 4 * config.hidden_size;
+  // All layers of these models have experts.
+  if (!fields.Has(name) && config.model_type == "qwen3_5_moe_text") return config.hidden_size;
   return fields.RequiredInt(name, 1, kMaxSize);
 }
 

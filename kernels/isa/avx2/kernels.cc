@@ -12,11 +12,17 @@ namespace vllm::kernels::avx2 {
 #include "kernels/impl/activation.inl"
 #include "kernels/impl/elementwise.inl"
 #include "kernels/impl/linear.inl"
+#include "kernels/impl/recurrent.inl"
 // clang-format on
 
 }  // namespace vllm::kernels::avx2
 
 namespace vllm::kernels {
+
+constinit const RecurrentKernels kAvx2RecurrentKernels = {
+    .causal_conv = avx2::CausalConv,
+    .linear_recurrence = avx2::LinearRecurrence,
+};
 
 constinit const Kernels kAvx2Kernels = {
     .linear = avx2::Linear,
@@ -34,6 +40,7 @@ constinit const Kernels kAvx2Kernels = {
     .attention = &kAvx2AttentionKernels,
     .quant = &kAvx2QuantKernels,
     .tiles = &kAvx2TileKernels,
+    .recurrent = &kAvx2RecurrentKernels,
     .rows = &kAvx2RowKernels,
 };
 

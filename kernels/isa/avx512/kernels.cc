@@ -12,11 +12,17 @@ namespace vllm::kernels::avx512 {
 #include "kernels/impl/activation.inl"
 #include "kernels/impl/elementwise.inl"
 #include "kernels/impl/linear.inl"
+#include "kernels/impl/recurrent.inl"
 // clang-format on
 
 }  // namespace vllm::kernels::avx512
 
 namespace vllm::kernels {
+
+constinit const RecurrentKernels kAvx512RecurrentKernels = {
+    .causal_conv = avx512::CausalConv,
+    .linear_recurrence = avx512::LinearRecurrence,
+};
 
 constinit const Kernels kAvx512Kernels = {
     .linear = avx512::Linear,
@@ -34,6 +40,7 @@ constinit const Kernels kAvx512Kernels = {
     .attention = &kAvx512AttentionKernels,
     .quant = &kAvx512QuantKernels,
     .tiles = &kAvx512TileKernels,
+    .recurrent = &kAvx512RecurrentKernels,
     .rows = &kAvx512RowKernels,
 };
 

@@ -12,11 +12,17 @@ namespace vllm::kernels::generic {
 #include "kernels/impl/activation.inl"
 #include "kernels/impl/elementwise.inl"
 #include "kernels/impl/linear.inl"
+#include "kernels/impl/recurrent.inl"
 // clang-format on
 
 }  // namespace vllm::kernels::generic
 
 namespace vllm::kernels {
+
+constinit const RecurrentKernels kGenericRecurrentKernels = {
+    .causal_conv = generic::CausalConv,
+    .linear_recurrence = generic::LinearRecurrence,
+};
 
 constinit const Kernels kGenericKernels = {
     .linear = generic::Linear,
@@ -34,6 +40,7 @@ constinit const Kernels kGenericKernels = {
     .attention = &kGenericAttentionKernels,
     .quant = &kGenericQuantKernels,
     .tiles = &kGenericTileKernels,
+    .recurrent = &kGenericRecurrentKernels,
     .rows = &kGenericRowKernels,
 };
 

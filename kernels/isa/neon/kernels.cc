@@ -12,11 +12,17 @@ namespace vllm::kernels::neon {
 #include "kernels/impl/activation.inl"
 #include "kernels/impl/elementwise.inl"
 #include "kernels/impl/linear.inl"
+#include "kernels/impl/recurrent.inl"
 // clang-format on
 
 }  // namespace vllm::kernels::neon
 
 namespace vllm::kernels {
+
+constinit const RecurrentKernels kNeonRecurrentKernels = {
+    .causal_conv = neon::CausalConv,
+    .linear_recurrence = neon::LinearRecurrence,
+};
 
 constinit const Kernels kNeonKernels = {
     .linear = neon::Linear,
@@ -34,6 +40,7 @@ constinit const Kernels kNeonKernels = {
     .attention = &kNeonAttentionKernels,
     .quant = &kNeonQuantKernels,
     .tiles = &kNeonTileKernels,
+    .recurrent = &kNeonRecurrentKernels,
     .rows = &kGenericRowKernels,
 };
 

@@ -1,0 +1,85 @@
+// GatedDeltaNet: linear attention with the gated delta rule (arXiv 2412.06464), as in Qwen3-Next and Qwen3.5. Each
+// value head has a matrix state [key_dim, value_dim]. Several value heads share the query and key of one key head.
+// Value heads are split over the ranks. Owned by a DecoderLayer. Built at load, then used by the rank's thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/layers/linear/linear.h"
+#include "engine/layers/load_context.h"
+#include "engine/layers/recurrent/causal_conv.h"
+#include "engine/layers/recurrent/recurrent_mixer.h"
+
+namespace vllm {
+
+// Tensor names are relative to the layer's prefix.
+struct GatedDeltaNetSpec {
+  // kSeparate: in_proj_qkv has all queries, then all keys, then all values; in_proj_z, in_proj_b and in_proj_a.
+  // kFusedByKeyHead: in_proj_qkvz has, for each key head, its query, its key, its values and their z; in_proj_ba has,
+  // for each key head, the b and then the a of its value heads.
+  enum class Layout : uint8_t { kSeparate, kFusedByKeyHead };
+  Layout layout = Layout::kSeparate;
+  int64_t num_key_heads = 0;
+  int64_t num_value_heads = 0;
+  int64_t key_dim = 0;
+  int64_t value_dim = 0;
+  int64_t num_taps = 0;  // of the convolution over queries, keys and values
+  // Value head i uses key head i % num_key_heads, as GGUF files of Qwen3.5 order them. Otherwise, consecutive value
+  // heads share a key head.
+  bool tiled_value_heads = false;
+  kernels::Activation activation = kernels::Activation::kSilu;  // of the convolution
+  double norm_eps = 1e-6;
+};
+
+class GatedDeltaNet final : public RecurrentMixer {
+ public:
+  // `layer`: among the layers with recurrent state. Throws as ColumnParallelLinear does, and ConfigError if the number
+  // of ranks does not divide the number of value heads.
+  GatedDeltaNet(const LoadContext& load, const ModelConfig& model, size_t layer, const std::string& prefix,
+                const GatedDeltaNetSpec& spec);
+
+  RecurrentStateSpec state() const override;
+  int64_t scratch_floats(int64_t num_tokens) const override;
+  void Reserve(int64_t max_tokens) const override;
+  void Forward(const std::vector<RecurrentSequence>& sequences, KVCache& cache, const float* x, int64_t num_tokens,
+               float* scratch, float* out, const int32_t* lora_slots) override;
+
+ private:
+  // The heads of this rank. A key head may be on several ranks.
+  struct Heads {
+    Shard values;
+    std::vector<int64_t> keys;                    // ascending, in the whole model
+    std::vector<std::vector<int64_t>> values_of;  // [keys.size()] the value heads, counted from values.begin
+  };
+  static Heads MakeHeads(const LoadContext& load, const GatedDeltaNetSpec& spec);
+  static std::vector<OutputSlice> InputSlices(const std::string& prefix, const GatedDeltaNetSpec& spec,
+                                              const Heads& heads);
+  static std::vector<Shard> ConvChannels(const GatedDeltaNetSpec& spec, const Heads& heads);
+
+  int64_t num_key_heads() const { return static_cast<int64_t>(heads_.keys.size()); }
+  // The order of a row of in_proj_'s output: the inputs of the convolution (queries, keys, values), b, a, z.
+  int64_t b_offset() const { return conv_.num_channels(); }
+  int64_t a_offset() const { return b_offset() + heads_.values.count; }
+  int64_t z_offset() const { return a_offset() + heads_.values.count; }
+  int64_t row_floats() const { return in_proj_.out_features(); }
+  SequenceInputs Inputs(const RecurrentSequence& sequence, KVCache& cache, const float* rows) const;
+  // Computes the value heads of key head `key` for all tokens of a sequence, and moves and saves their states.
+  void RunKeyHead(const RecurrentSequence& sequence, const SequenceInputs& inputs, KVCache& cache, int64_t key,
+                  float* scratch, float* attended) const;
+  void KeepDrafts(const RecurrentSequence& sequence, const float* rows) const;
+
+  const StepContext& step_;
+  GatedDeltaNetSpec spec_;
+  size_t layer_;
+  int64_t hidden_size_;
+  Heads heads_;
+  ColumnParallelLinear in_proj_;
+  CausalConv conv_;
+  std::vector<float> a_, dt_bias_;  // [values.count]; a_ is negative
+  std::vector<float> norm_weight_;  // [value_dim]
+  RowParallelLinear out_proj_;
+};
+
+}  // namespace vllm
