@@ -59,6 +59,7 @@ struct ModelConfig {
   int64_t hidden_size = 0;
   int64_t intermediate_size = 0;
   int64_t num_hidden_layers = 0;
+  int64_t num_nextn_predict_layers = 0;  // GGUF: layers after these that predict further tokens; they are not used
   int64_t num_attention_heads = 0;
   int64_t num_key_value_heads = 0;
   int64_t head_dim = 0;

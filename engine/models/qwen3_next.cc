@@ -7,14 +7,15 @@ namespace vllm {
 
 DecoderSpec Qwen3NextSpec(const ModelConfig& config) {
   DecoderSpec spec = BaseDecoderSpec(config);
+  const bool is_next = config.model_type == "qwen3_next";
   for (size_t i = 0; i < spec.layer.size(); ++i) {
     LayerSpec& layer = spec.layer[i];
     layer.attention.qk_norm.kind = QkNormKind::kHead;
     layer.attention.output_gate = true;
     if (config.layers[i].mixer == LayerMixer::kLinearAttention) {
       layer.attention_block.prefix = "linear_attn.";
-      layer.gated_delta_net = {.layout = config.model_type == "qwen3_next" ? GatedDeltaNetSpec::Layout::kFusedByKeyHead
-                                                                           : GatedDeltaNetSpec::Layout::kSeparate,
+      layer.gated_delta_net = {.fused_qkvz = is_next && config.gguf_file.empty(),
+                               .fused_ba = is_next,
                                .num_key_heads = config.linear_num_key_heads,
                                .num_value_heads = config.linear_num_value_heads,
                                .key_dim = config.linear_key_head_dim,

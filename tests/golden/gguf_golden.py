@@ -124,6 +124,16 @@ for kind in BLOCK_TYPES:
 
 # The position of a case is its seed. Append new cases here, so that the files of the other cases do not change.
 CASES["arcee"] = ("arcee", "ArceeConfig", "ArceeForCausalLM", {}, {})
+LINEAR_HEADS = dict(num_hidden_layers=3, head_dim=16, linear_num_key_heads=2, linear_num_value_heads=6,
+                    linear_key_head_dim=12, linear_value_head_dim=8,
+                    layer_types=["linear_attention", "full_attention", "linear_attention"])
+EXPERTS = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=12, shared_expert_intermediate_size=16)
+CASES["qwen35"] = ("qwen35", "Qwen3_5TextConfig", "Qwen3_5ForCausalLM", LINEAR_HEADS, {})
+CASES["qwen35moe"] = ("qwen35moe", "Qwen3_5MoeTextConfig", "Qwen3_5MoeForCausalLM",
+                      dict(LINEAR_HEADS, **EXPERTS, intermediate_size=None), {})
+CASES["qwen3next"] = ("qwen3next", "Qwen3NextConfig", "Qwen3NextForCausalLM", dict(LINEAR_HEADS, **EXPERTS), {})
+CASES["qwen35_q8_0"] = ("qwen35", "Qwen3_5TextConfig", "Qwen3_5ForCausalLM",
+                        dict(LINEAR_HEADS, linear_value_head_dim=16, intermediate_size=64), {"type": Type.Q8_0})
 
 PERMUTED = ("llama", "granite", "smollm3", "arcee")
 
@@ -181,6 +191,37 @@ def flat_names(state, architecture, config):
     return {k: torch.stack([v[i] for i in sorted(v)]) if isinstance(v, dict) else v for k, v in tensors.items()}
 
 
+def tile_heads(tensor, config, dim=0):
+    """Reorders value heads: those that share a key head are adjacent in transformers, but not in llama.cpp."""
+    keys = config.linear_num_key_heads
+    grouped = tensor.unflatten(dim, (keys, config.linear_num_value_heads // keys, -1))
+    return grouped.transpose(dim, dim + 1).flatten(dim, dim + 2)
+
+
+def linear_attention(names, name, tensor, architecture, config):
+    """Returns the arrays of a tensor of Gated DeltaNet, as to_gguf() does."""
+    block = "blk." + name.split(".")[2] + "."
+    qk_rows = 2 * config.linear_num_key_heads * config.linear_key_head_dim
+    if name.endswith("in_proj_qkvz.weight"):
+        per_key = config.linear_num_value_heads // config.linear_num_key_heads * config.linear_value_head_dim
+        parts = tensor.unflatten(0, (config.linear_num_key_heads, -1)).split(
+            [config.linear_key_head_dim] * 2 + [per_key] * 2, dim=1)
+        q, k, v, z = (part.flatten(0, 1) for part in parts)
+        return {block + "attn_qkv.weight": torch.cat([q, k, v]).numpy(), block + "attn_gate.weight": z.numpy()}
+    if name.endswith("conv1d.weight"):
+        tensor = tensor.squeeze(1)
+    if architecture != "qwen3next" and not name.endswith("norm.weight"):
+        if name.endswith(("in_proj_qkv.weight", "conv1d.weight")):
+            tensor = torch.cat([tensor[:qk_rows], tile_heads(tensor[qk_rows:], config)])
+        else:
+            tensor = tile_heads(tensor, config, 1 if name.endswith("out_proj.weight") else 0)
+    if name.endswith("A_log"):
+        return {block + "ssm_a": (-torch.exp(tensor)).numpy()}
+    if name.endswith("dt_bias"):
+        return {block + "ssm_dt.bias": tensor.numpy()}
+    return {names.get_name(name, try_suffixes=(".weight",)): tensor.numpy()}
+
+
 def to_gguf(state, architecture, config, fuse_qkv):
     """Returns a dict from GGUF names to arrays, with rows in llama.cpp's order."""
     names = gguf.get_tensor_name_map(next(k for k, v in gguf.MODEL_ARCH_NAMES.items() if v == architecture),
@@ -191,8 +232,12 @@ def to_gguf(state, architecture, config, fuse_qkv):
             tensor = permute(tensor, config.num_attention_heads)
         if architecture in PERMUTED and name.endswith(("k_proj.weight", "k_proj.bias")):
             tensor = permute(tensor, config.num_key_value_heads)
-        if architecture.startswith("gemma") and name.endswith("norm.weight"):
+        is_linear = architecture.startswith(("qwen35", "qwen3next"))
+        if (architecture.startswith("gemma") or (is_linear and "linear_attn" not in name)) and name.endswith("norm.weight"):
             tensor = tensor + 1
+        if is_linear and "linear_attn." in name:
+            tensors.update(linear_attention(names, name, tensor, architecture, config))
+            continue
         if architecture == "gpt2" and name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")):
             tensor = tensor.T
         if name.endswith("mlp.shared_expert_gate.weight"):
@@ -306,6 +351,13 @@ def write_keys(writer, architecture, config):
         writer.add_embedding_scale(config.embedding_multiplier)
         writer.add_residual_scale(config.residual_multiplier)
         writer.add_logit_scale(config.logits_scaling)
+    if architecture.startswith(("qwen35", "qwen3next")):
+        writer.add_ssm_conv_kernel(config.linear_conv_kernel_dim)
+        writer.add_ssm_state_size(config.linear_key_head_dim)
+        writer.add_ssm_group_count(config.linear_num_key_heads)
+        writer.add_ssm_time_step_rank(config.linear_num_value_heads)
+        writer.add_ssm_inner_size(config.linear_value_head_dim * config.linear_num_value_heads)
+        writer.add_full_attention_interval(2)
     experts = get("num_local_experts", get("num_experts"))
     if experts:
         writer.add_expert_count(experts)
@@ -367,9 +419,11 @@ def make(name, seed, output):
         for parameter_name, parameter in model.named_parameters():
             is_norm = "norm" in parameter_name or ".ln_" in parameter_name
             values = torch.randn_like(parameter) * (0.3 if is_norm else 0.25)
-            if is_norm and not architecture.startswith("gemma") and parameter_name.endswith("weight"):
+            is_linear = architecture.startswith(("qwen35", "qwen3next"))
+            is_zero_centered = architecture.startswith("gemma") or (is_linear and "linear_attn" not in parameter_name)
+            if is_norm and not is_zero_centered and parameter_name.endswith("weight"):
                 values += 1.0
-            if architecture.startswith("gemma"):
+            if architecture.startswith("gemma") or is_linear:
                 values *= 0.5
             parameter.copy_(values.to(torch.bfloat16).to(torch.float32))
         left_out = without_biases(model, architecture, config, options.get("no_bias", ()))
@@ -390,7 +444,7 @@ def make(name, seed, output):
         if tensor_name in left_out:
             continue
         kind = Type.F32
-        if values.ndim > 1 and "ffn_gate_inp" not in tensor_name and "norm" not in tensor_name:
+        if values.ndim > 1 and not any(part in tensor_name for part in ("ffn_gate_inp", "norm", "ssm_conv1d")):
             stem = tensor_name.removesuffix(".weight").split(".")[-1]
             kind = options["types"][stem] if "types" in options else options.get("type", Type.BF16)
         data, stored_values = encode(rng, np.ascontiguousarray(values, dtype=np.float32), kind,

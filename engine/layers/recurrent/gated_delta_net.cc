@@ -59,42 +59,39 @@ std::vector<OutputSlice> GatedDeltaNet::InputSlices(const std::string& prefix, c
                                                     const Heads& heads) {
   const int64_t keys = spec.num_key_heads * spec.key_dim;
   const int64_t values = spec.num_value_heads * spec.value_dim;
-  const Shard own = heads.values;
-  std::vector<OutputSlice> slices;
-  if (spec.layout == GatedDeltaNetSpec::Layout::kSeparate) {
-    const std::string qkv = prefix + "in_proj_qkv";
-    const int64_t total = 2 * keys + values;
-    for (const int64_t part : {int64_t{0}, keys}) {
-      for (const int64_t key : heads.keys) {
-        AppendRows(qkv, total, {part + key * spec.key_dim, spec.key_dim}, slices);
-      }
-    }
-    AppendRows(qkv, total, {2 * keys + own.begin * spec.value_dim, own.count * spec.value_dim}, slices);
-    slices.push_back({prefix + "in_proj_b", spec.num_value_heads, own});
-    slices.push_back({prefix + "in_proj_a", spec.num_value_heads, own});
-    slices.push_back({prefix + "in_proj_z", values, {own.begin * spec.value_dim, own.count * spec.value_dim}});
-    return slices;
-  }
-  const std::string qkvz = prefix + "in_proj_qkvz";
-  const std::string ba = prefix + "in_proj_ba";
   const int64_t per_key = spec.num_value_heads / spec.num_key_heads;
-  const int64_t group = 2 * spec.key_dim + 2 * per_key * spec.value_dim;
-  const int64_t total = spec.num_key_heads * group;
-  for (const int64_t part : {int64_t{0}, spec.key_dim}) {
-    for (const int64_t key : heads.keys) AppendRows(qkvz, total, {key * group + part, spec.key_dim}, slices);
+  const int64_t group = 2 * spec.key_dim + 2 * per_key * spec.value_dim;  // rows of a key head in in_proj_qkvz
+  const int64_t end = heads.values.begin + heads.values.count;
+  const std::string qkv = prefix + (spec.fused_qkvz ? "in_proj_qkvz" : "in_proj_qkv");
+  const std::string z = prefix + (spec.fused_qkvz ? "in_proj_qkvz" : "in_proj_z");
+  const int64_t qkv_rows = spec.fused_qkvz ? 2 * (keys + values) : 2 * keys + values;
+  const int64_t z_rows = spec.fused_qkvz ? 2 * (keys + values) : values;
+  std::vector<OutputSlice> slices;
+  for (const int64_t part : {int64_t{0}, int64_t{1}}) {
+    for (const int64_t key : heads.keys) {
+      const int64_t row = spec.fused_qkvz ? key * group + part * spec.key_dim : part * keys + key * spec.key_dim;
+      AppendRows(qkv, qkv_rows, {row, spec.key_dim}, slices);
+    }
   }
-  const auto append_values = [&](int64_t part) {
-    for (int64_t i = own.begin; i < own.begin + own.count; ++i) {
-      AppendRows(qkvz, total, {i / per_key * group + part + i % per_key * spec.value_dim, spec.value_dim}, slices);
+  const auto append_values = [&](const std::string& name, int64_t rows, int64_t fused_part, int64_t separate_part) {
+    for (int64_t i = heads.values.begin; i < end; ++i) {
+      const int64_t row = spec.fused_qkvz ? i / per_key * group + fused_part + i % per_key * spec.value_dim
+                                          : separate_part + i * spec.value_dim;
+      AppendRows(name, rows, {row, spec.value_dim}, slices);
     }
   };
-  append_values(2 * spec.key_dim);
-  for (const int64_t part : {int64_t{0}, per_key}) {
-    for (int64_t i = own.begin; i < own.begin + own.count; ++i) {
-      AppendRows(ba, 2 * spec.num_value_heads, {i / per_key * 2 * per_key + part + i % per_key, 1}, slices);
+  append_values(qkv, qkv_rows, 2 * spec.key_dim, 2 * keys);
+  for (const int64_t part : {int64_t{0}, int64_t{1}}) {
+    for (int64_t i = heads.values.begin; i < end; ++i) {
+      if (spec.fused_ba) {
+        const int64_t row = i / per_key * 2 * per_key + part * per_key + i % per_key;
+        AppendRows(prefix + "in_proj_ba", 2 * spec.num_value_heads, {row, 1}, slices);
+      } else {
+        AppendRows(prefix + (part == 0 ? "in_proj_b" : "in_proj_a"), spec.num_value_heads, {i, 1}, slices);
+      }
     }
   }
-  append_values(2 * spec.key_dim + per_key * spec.value_dim);
+  append_values(z, z_rows, 2 * spec.key_dim + per_key * spec.value_dim, 0);
   return slices;
 }
 
@@ -123,13 +120,13 @@ GatedDeltaNet::GatedDeltaNet(const LoadContext& load, const ModelConfig& model, 
                    .activation = spec.activation}),
       out_proj_(load, model, prefix + "out_proj", model.hidden_size, spec.num_value_heads * spec.value_dim,
                 {heads_.values.begin * spec.value_dim, heads_.values.count * spec.value_dim}, false) {
-  // GGUF files store -exp(A_log).
-  const bool has_log = load.weights.Contains(prefix + "A_log") || !load.weights.Contains(prefix + "A");
-  a_ = LoadFloats(load.weights, prefix + (has_log ? "A_log" : "A"), spec.num_value_heads, heads_.values);
-  if (has_log) {
+  // GGUF files have -exp(A_log), and other names.
+  const bool is_gguf = !load.weights.Contains(prefix + "A_log") && load.weights.Contains(prefix + "A");
+  a_ = LoadFloats(load.weights, prefix + (is_gguf ? "A" : "A_log"), spec.num_value_heads, heads_.values);
+  if (!is_gguf) {
     for (float& a : a_) a = -std::exp(a);
   }
-  dt_bias_ = LoadFloats(load.weights, prefix + "dt_bias", spec.num_value_heads, heads_.values);
+  dt_bias_ = LoadFloats(load.weights, prefix + (is_gguf ? "dt.bias" : "dt_bias"), spec.num_value_heads, heads_.values);
   norm_weight_ = LoadFloats(load.weights, prefix + "norm.weight", spec.value_dim, {0, spec.value_dim});
   const int64_t values_per_key = spec.num_value_heads / spec.num_key_heads;
   const int64_t row = 2 * spec.key_dim + values_per_key * (spec.value_dim + 2);

@@ -16,11 +16,12 @@ namespace vllm {
 
 // Tensor names are relative to the layer's prefix.
 struct GatedDeltaNetSpec {
-  // kSeparate: in_proj_qkv has all queries, then all keys, then all values; in_proj_z, in_proj_b and in_proj_a.
-  // kFusedByKeyHead: in_proj_qkvz has, for each key head, its query, its key, its values and their z; in_proj_ba has,
-  // for each key head, the b and then the a of its value heads.
-  enum class Layout : uint8_t { kSeparate, kFusedByKeyHead };
-  Layout layout = Layout::kSeparate;
+  // in_proj_qkvz has, for each key head, its query, its key, its values and their z. Otherwise, in_proj_qkv has all
+  // queries, then all keys, then all values, and in_proj_z has all z.
+  bool fused_qkvz = false;
+  // in_proj_ba has, for each key head, the b and then the a of its value heads. Otherwise, they are in in_proj_b and
+  // in_proj_a.
+  bool fused_ba = false;
   int64_t num_key_heads = 0;
   int64_t num_value_heads = 0;
   int64_t key_dim = 0;

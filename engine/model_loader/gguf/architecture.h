@@ -9,8 +9,8 @@
 
 namespace vllm {
 
-// In a layer, "blk.N.<gguf>.weight" is "<layer_prefix>N.<hf>.weight" in the Hugging Face checkpoint. Biases map the
-// same way.
+// In a layer, "blk.N.<gguf>.weight" is "<layer_prefix>N.<hf>.weight" in the Hugging Face checkpoint. Biases and tensors
+// without a suffix map the same way.
 struct GgufTensorName {
   std::string_view gguf;
   std::string_view hf;
@@ -22,6 +22,7 @@ struct GgufArchitecture {
   std::string_view model_type;       // model_type of config.json
   std::string_view hidden_act;
   bool layer_norm = false;             // LayerNorm and its epsilon key instead of RMSNorm
+  bool linear_attention = false;       // some layers have Gated DeltaNet instead of attention
   bool interleaved_rope = false;       // q and k rows are interleaved; see TensorView::interleaved_head_dim
   int64_t sliding_window_pattern = 0;  // default with a window: every n-th layer has full attention; 0: no layer has
   int64_t default_sliding_window = 0;

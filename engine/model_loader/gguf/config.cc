@@ -34,6 +34,7 @@ class ConfigReader {
     ReadNames();
     ReadSizes();
     ReadExperts();
+    ReadLinearAttention();
     ReadWindows();
     ReadScales();
     ReadGgufRope(file_, config_);
@@ -89,6 +90,9 @@ class ConfigReader {
   void ReadSizes() {
     config_.hidden_size = keys_.RequiredInt(Key("embedding_length"), 1, kMaxSize);
     config_.num_hidden_layers = keys_.RequiredInt(Key("block_count"), 1, kMaxLayers);
+    config_.num_nextn_predict_layers =
+        keys_.Int(Key("nextn_predict_layers"), 0, config_.num_hidden_layers - 1).value_or(0);
+    config_.num_hidden_layers -= config_.num_nextn_predict_layers;
     config_.max_position_embeddings = keys_.RequiredInt(Key("context_length"), 1, kMaxSize);
     config_.num_attention_heads = RequiredUniformInt("attention.head_count", 1, kMaxHeads);
     config_.num_key_value_heads =
@@ -175,6 +179,35 @@ class ConfigReader {
     // the routing weights, and Qwen2-MoE does not.
     config_.norm_topk_prob = architecture_.name != "qwen2moe";
     for (LayerConfig& layer : config_.layers) layer.is_moe = true;
+  }
+
+  void ReadLinearAttention() {
+    if (!architecture_.linear_attention) return;
+    constexpr int64_t kMaxTaps = 64;
+    constexpr int64_t kMaxLinearHeadDim = 4096;
+    config_.linear_conv_kernel_dim = keys_.RequiredInt(Key("ssm.conv_kernel"), 1, kMaxTaps);
+    config_.linear_key_head_dim = keys_.RequiredInt(Key("ssm.state_size"), 1, kMaxLinearHeadDim);
+    config_.linear_num_key_heads = keys_.RequiredInt(Key("ssm.group_count"), 1, kMaxHeads);
+    config_.linear_num_value_heads = keys_.RequiredInt(Key("ssm.time_step_rank"), 1, kMaxHeads);
+    const std::string inner_key = Key("ssm.inner_size");
+    const int64_t inner = keys_.RequiredInt(inner_key, 1, kMaxSize);
+    if (config_.linear_num_value_heads % config_.linear_num_key_heads != 0) {
+      keys_.Fail(Key("ssm.time_step_rank"), "not a multiple of ssm.group_count " +
+                                                std::to_string(config_.linear_num_key_heads) + " (" +
+                                                std::to_string(config_.linear_num_value_heads) + ")");
+    }
+    if (inner % config_.linear_num_value_heads != 0 || inner / config_.linear_num_value_heads > kMaxLinearHeadDim) {
+      keys_.Fail(inner_key, "not a multiple of ssm.time_step_rank " + std::to_string(config_.linear_num_value_heads) +
+                                ", or too large (" + std::to_string(inner) + ")");
+    }
+    config_.linear_value_head_dim = inner / config_.linear_num_value_heads;
+    // The converter reorders the value heads of Qwen3.5.
+    config_.linear_tiled_value_heads =
+        architecture_.name != "qwen3next" && config_.linear_num_value_heads != config_.linear_num_key_heads;
+    const int64_t interval = keys_.Int(Key("full_attention_interval"), 1, kMaxLayers).value_or(4);
+    for (size_t i = 0; i < config_.layers.size(); ++i) {
+      if ((static_cast<int64_t>(i) + 1) % interval != 0) config_.layers[i].mixer = LayerMixer::kLinearAttention;
+    }
   }
 
   void ReadWindows() {

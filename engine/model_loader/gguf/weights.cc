@@ -29,7 +29,8 @@ std::string_view FindName(std::span<const GgufTensorName> names, std::string_vie
   return it == names.end() ? std::string_view() : it->hf;
 }
 
-// The parts of a tensor's name. In "blk.12.attn_q.weight", they are 12, "attn_q" and ".weight".
+// The parts of a tensor's name. In "blk.12.attn_q.weight", they are 12, "attn_q" and ".weight". The parameter "ssm_a" has
+// no suffix.
 struct TensorName {
   int64_t layer = -1;
   std::string_view stem;
@@ -45,6 +46,10 @@ TensorName ParseName(std::string_view name) {
     const auto digits = static_cast<size_t>(end - name.data());
     if (error != std::errc() || digits >= name.size() || name[digits] != '.') return {};
     name.remove_prefix(digits + 1);
+  }
+  if (parsed.layer >= 0 && name == "ssm_a") {
+    parsed.stem = name;
+    return parsed;
   }
   const size_t dot = name.rfind('.');
   if (dot == std::string_view::npos) return {};
@@ -98,6 +103,7 @@ GgufWeights::GgufWeights(const ModelConfig& config) : file_(config.gguf_file) {
 void GgufWeights::AddLayerTensor(const ModelConfig& config, const GgufTensor& tensor, int64_t layer,
                                  std::string_view stem, std::string_view suffix) {
   if (layer >= config.num_hidden_layers) {
+    if (layer < config.num_hidden_layers + config.num_nextn_predict_layers) return;
     Fail(tensor.name, "layer index is not below block_count " + std::to_string(config.num_hidden_layers));
   }
   const std::string prefix = std::string(architecture_->layer_prefix) + std::to_string(layer) + ".";
