@@ -29,6 +29,7 @@ struct FakeModel {
   int64_t memory_bytes = 1 << 20;
   int64_t block_bytes = 1024;
   std::vector<int64_t> group_windows = {0};
+  int64_t num_state_blocks = 0;  // above 0: requests have a recurrent state, which is checked like the KV
   bool throw_at_load = false;
   bool throw_at_profile = false;
   bool throw_at_cache = false;
@@ -85,6 +86,7 @@ class FakeExecutor final : public Executor {
 
   int64_t PageSizeBytes() const override { return model_.block_bytes; }
   std::vector<int64_t> KVGroupWindows() const override { return model_.group_windows; }
+  int64_t NumStateBlocks() const override { return model_.num_state_blocks; }
   int64_t DetermineAvailableMemory() override {
     if (model_.throw_at_profile) throw std::runtime_error("fake failure at profiling");
     return model_.memory_bytes;
@@ -116,7 +118,9 @@ class FakeExecutor final : public Executor {
     for (const NumScheduledTokens& scheduled : step.num_scheduled_tokens) {
       if (num_remaining-- == 0) Cancel(step);
       total += scheduled.num_tokens;
-      Run(Known(scheduled.request_id), scheduled.num_tokens);
+      State& state = Known(scheduled.request_id);
+      MoveState(state, scheduled.num_tokens, step);
+      Run(state, scheduled.num_tokens);
     }
     if (num_remaining == 0) Cancel(step);
     Require(total == step.total_num_scheduled_tokens,
@@ -149,6 +153,9 @@ class FakeExecutor final : public Executor {
     std::vector<int32_t> drafts;               // of the current step
     std::vector<std::vector<int32_t>> blocks;  // [num_groups]
     int64_t num_computed = 0;
+    std::vector<int32_t> state_blocks;
+    int64_t num_state_tokens = 0;  // that the recurrent state belongs to
+    int64_t num_last_drafts = 0;   // that the state does not contain
     bool preempted = false;
     int64_t listed_in_step = 0;
     int64_t ran_in_step = 0;
@@ -169,7 +176,9 @@ class FakeExecutor final : public Executor {
       for (int64_t i = 0; i < scheduled.num_tokens; ++i) {
         for (size_t g = 0; g < state.blocks.size(); ++g) KV(state, g, state.num_computed + i) = 0xbad;
       }
+      for (const int32_t block : state.state_blocks) kv_[static_cast<size_t>(block * block_size_)] = 0xbad;
     }
+    for (const int32_t block : step.checkpoint_block_ids) kv_[static_cast<size_t>(block * block_size_)] = 0xbad;
     throw kernels::StepCancelled();
   }
 
@@ -202,6 +211,8 @@ class FakeExecutor final : public Executor {
       for (auto& table : state.blocks) table.reserve(256);
       AddBlocks(data.block_ids, state);
       state.num_computed = data.num_computed_tokens;
+      state.state_blocks = data.state_block_ids;
+      state.num_state_tokens = data.num_computed_tokens;
       state.listed_in_step = step_;
     }
     for (const BlockCopy& copy : step.block_copies) {
@@ -209,6 +220,7 @@ class FakeExecutor final : public Executor {
       std::copy(from, from + block_size_, kv_.begin() + copy.to * block_size_);
     }
     const CachedRequestData& cached = step.scheduled_cached_reqs;
+    std::span<const int32_t> state_blocks = cached.state_block_ids;
     for (size_t i = 0; i < cached.size(); ++i) {
       State& state = Known(cached.request_ids[i]);
       Require(state.listed_in_step != step_, "listed twice in one step");
@@ -217,6 +229,12 @@ class FakeExecutor final : public Executor {
       if (state.preempted) {
         state.preempted = false;
         state.num_computed = cached.num_computed_tokens[i];
+        const auto count = static_cast<size_t>(model_.num_state_blocks);
+        Require(state_blocks.size() >= count, "a resumed request has no blocks for its recurrent state");
+        state.state_blocks.assign(state_blocks.begin(), state_blocks.begin() + model_.num_state_blocks);
+        state_blocks = state_blocks.subspan(count);
+        state.num_state_tokens = state.num_computed;
+        state.num_last_drafts = 0;
       }
       Require(state.num_computed == cached.num_computed_tokens[i], "num_computed_tokens differs from the executor's");
       const auto tokens = cached.NewTokens(i);
@@ -259,6 +277,50 @@ class FakeExecutor final : public Executor {
         block_epoch_[static_cast<size_t>(id)] = epoch_;
       }
     }
+    for (const int32_t id : state.state_blocks) {
+      Require(id >= 1 && id <= num_blocks_, "a block id of a state is out of range");
+      Require(block_epoch_[static_cast<size_t>(id)] != epoch_, "a block of a state is used twice");
+      block_epoch_[static_cast<size_t>(id)] = epoch_;
+    }
+  }
+
+  // The value of block `index` of the recurrent state after the first num_tokens tokens.
+  static uint64_t StateValue(const State& state, int64_t num_tokens, size_t index) {
+    uint64_t value = 0;
+    for (int64_t p = 0; p < num_tokens; ++p)
+      value = FakeMix(value, static_cast<uint64_t>(state.tokens[static_cast<size_t>(p)]));
+    return FakeMix(value, 7 + index);
+  }
+
+  // Checks the request's recurrent state, moves it over the tokens of the step, and writes its checkpoints.
+  void MoveState(State& state, int64_t num_tokens, const SchedulerOutput& step) {
+    const auto num_blocks = static_cast<size_t>(model_.num_state_blocks);
+    Require(state.state_blocks.size() == num_blocks, "the recurrent state has the wrong number of blocks");
+    if (num_blocks == 0) return Require(step.checkpoints.empty(), "a checkpoint without recurrent state");
+    Require(state.num_computed >= state.num_state_tokens &&
+                state.num_computed - state.num_state_tokens <= state.num_last_drafts,
+            "the recurrent state does not belong to the computed tokens");
+    const auto value = [&](int32_t block) -> uint64_t& { return kv_[static_cast<size_t>(block * block_size_)]; };
+    for (size_t i = 0; i < num_blocks && state.num_state_tokens > 0; ++i) {
+      Require(value(state.state_blocks[i]) == StateValue(state, state.num_state_tokens, i),
+              "the recurrent state is wrong");
+    }
+    const int64_t begin = state.num_state_tokens;
+    const auto num_drafts = static_cast<int64_t>(state.drafts.size());
+    state.num_state_tokens = state.num_computed + num_tokens - num_drafts;
+    state.num_last_drafts = num_drafts;
+    int64_t last = begin;
+    for (const ScheduledCheckpoint& checkpoint : step.checkpoints) {
+      if (checkpoint.request_id != state.request->request_id) continue;
+      Require(checkpoint.position > last && checkpoint.position <= state.num_state_tokens, "a checkpoint is misplaced");
+      last = checkpoint.position;
+      for (size_t i = 0; i < num_blocks; ++i) {
+        value(step.checkpoint_block_ids[checkpoint.first_block + i]) = StateValue(state, checkpoint.position, i);
+      }
+    }
+    for (size_t i = 0; i < num_blocks; ++i) {
+      value(state.state_blocks[i]) = StateValue(state, state.num_state_tokens, i);
+    }
   }
 
   void CheckKV(const State& state) {
@@ -284,7 +346,15 @@ class FakeExecutor final : public Executor {
       CheckBlocks(state);
       CheckKV(state);
     }
-    uint64_t kv = state.num_computed > 0 ? KV(state, 0, state.num_computed - 1) : 0;
+    uint64_t kv = 0;
+    if (model_.group_windows[0] == 1) {
+      // The KV of earlier tokens is gone, so the model has only its recurrent state, which has been checked.
+      for (int64_t p = 0; p < state.num_computed; ++p) {
+        kv = FakeMix(kv, static_cast<uint64_t>(state.tokens[static_cast<size_t>(p)]));
+      }
+    } else if (state.num_computed > 0) {
+      kv = KV(state, 0, state.num_computed - 1);
+    }
     const int64_t first = state.first_in_step = state.num_computed;
     sampled_kv_.clear();
     for (int64_t i = 0; i < num_tokens; ++i, ++state.num_computed) {
