@@ -77,7 +77,8 @@ ComputedBlocks KVCacheManager::GetComputedBlocks(Request& request) {
     num_agreed = 0;
   }
   request.num_known_prefix_tokens = static_cast<int64_t>(prefix_ids_.size()) * block_size();
-  return {hits_, static_cast<int64_t>(length) * block_size(), length > 0 ? prefix_ids_[length - 1] : kEmptyPrefix};
+  return {hits_, static_cast<int64_t>(length) * block_size(), length > 0 ? prefix_ids_[length - 1] : kEmptyPrefix,
+          prefix_ids_.empty() ? kEmptyPrefix : prefix_ids_.back()};
 }
 
 bool KVCacheManager::AllocateSlots(Request& request, int64_t num_new_tokens, const ComputedBlocks& computed,
@@ -266,6 +267,7 @@ void KVCacheManager::ChooseCheckpoints(const Request& request, int64_t begin, in
     for (int64_t p = (begin / distance + 1) * distance; p <= std::min(end, prompt_end); p += distance) choose(p);
     // Other requests share this much of the prompt.
     choose(request.num_known_prefix_tokens);
+    for (const int64_t position : request.wanted_checkpoints) choose(position);
     // The same prompt may come again.
     choose(prompt_end);
   }
@@ -275,17 +277,23 @@ void KVCacheManager::ChooseCheckpoints(const Request& request, int64_t begin, in
   positions.erase(std::unique(positions.begin(), positions.end()), positions.end());
 }
 
+PrefixNodeId KVCacheManager::PrefixOf(const Request& request, int64_t position) const {
+  const Tables& tables = tables_.at(request.id());
+  int64_t depth = tables.num_cached_blocks;
+  PrefixNodeId prefix_id = tables.last_prefix_id;
+  if (prefix_id == kNoPrefix || depth * block_size() < position) return kNoPrefix;
+  for (; depth * block_size() > position; --depth) prefix_id = pool_.prefix_trie().ParentOf(prefix_id);
+  return prefix_id;
+}
+
 void KVCacheManager::PlanCheckpoints(
     const Request& request, int64_t begin, int64_t end, int64_t num_other_blocks,
     const std::function<void(const RecurrentStateManager::Checkpoint& checkpoint)>& add) {
   if (states_ == nullptr || !pool_.enable_caching()) return;
-  const Tables& tables = tables_.at(request.id());
   ChooseCheckpoints(request, begin, end, checkpoint_positions_);
   for (const int64_t position : checkpoint_positions_) {
-    int64_t depth = tables.num_cached_blocks;
-    PrefixNodeId prefix_id = tables.last_prefix_id;
-    if (prefix_id == kNoPrefix || depth * block_size() < position) continue;
-    for (; depth * block_size() > position; --depth) prefix_id = pool_.prefix_trie().ParentOf(prefix_id);
+    const PrefixNodeId prefix_id = PrefixOf(request, position);
+    if (prefix_id == kNoPrefix) continue;
     const bool is_output = position >= request.num_prompt_tokens();
     if (const auto* checkpoint =
             states_->AddCheckpoint(request.id(), position, prefix_id, is_output, num_other_blocks)) {

@@ -33,6 +33,8 @@ struct ComputedBlocks {
   std::span<const std::vector<KVCacheBlock*>> groups;  // [num_groups], or empty
   int64_t num_tokens = 0;
   PrefixNodeId prefix_id = kEmptyPrefix;  // the node of the last block
+  // The node of the last block of Request::num_known_prefix_tokens.
+  PrefixNodeId known_prefix_id = kEmptyPrefix;
 };
 
 class KVCacheManager {
@@ -101,6 +103,9 @@ class KVCacheManager {
   std::span<KVCacheBlock* const> StateBlocks(RequestId request_id) const {
     return states_ == nullptr ? std::span<KVCacheBlock* const>() : states_->Blocks(request_id);
   }
+  // Returns the node of the request's first `position` tokens, or kNoPrefix if they are not all published. REQUIRES:
+  // `position` is a multiple of the block size; the request has blocks.
+  PrefixNodeId PrefixOf(const Request& request, int64_t position) const;
   // Plans the checkpoints of the request's recurrent state in the step that is being scheduled, which computes the
   // tokens (begin, end], drafts excepted. Calls add(checkpoint) for each, by ascending position. A checkpoint takes
   // only blocks beyond the num_other_blocks that must stay free. REQUIRES: AllocateSlots has succeeded for these

@@ -68,6 +68,8 @@ class Request {
   // The prefix of the request whose tokens were in the prefix cache at the last lookup, though not all of its KV or
   // recurrent state.
   int64_t num_known_prefix_tokens = 0;
+  // Positions that other requests want the recurrent state of, in the step that is being scheduled.
+  std::vector<int64_t> wanted_checkpoints;
   // The tokens that the recurrent state belongs to after the last scheduled step.
   int64_t num_state_tokens = 0;
   int64_t num_cached_tokens = -1;  // prefix-cache hit of the last admission before any preemption; -1: not admitted yet

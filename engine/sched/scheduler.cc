@@ -296,6 +296,10 @@ void Scheduler::AdmitWaiting(int64_t& token_budget, bool interactive_only) {
     if (has_room && HasRoomForLoRA(*request)) {
       const ComputedBlocks computed = kv_cache_.GetComputedBlocks(*request);
       if (StartLoad(*request, computed)) continue;
+      if (kv_cache_.has_recurrent_state() && WaitsForState(*request, computed)) {
+        if (!SkipFirst()) return;
+        continue;
+      }
       int64_t num_new_tokens = request->num_tokens() - computed.num_tokens;
       if (config_.long_prefill_token_threshold > 0) {
         num_new_tokens = std::min(num_new_tokens, config_.long_prefill_token_threshold);
@@ -370,21 +374,6 @@ void Scheduler::BuildOutput() {
     // Advance now, so that the next step could be scheduled while this one runs.
     request.num_computed_tokens += scheduled.num_tokens;
   }
-}
-
-void Scheduler::PlanCheckpoints(Request& request, int64_t num_tokens, bool was_admitted) {
-  const int64_t begin = was_admitted ? request.num_computed_tokens : request.num_state_tokens;
-  request.num_state_tokens = request.num_computed_tokens + num_tokens - request.num_scheduled_drafts;
-  // The running requests need these blocks for their next tokens.
-  const int64_t num_other_blocks = num_running() * static_cast<int64_t>(kv_cache_.num_groups());
-  kv_cache_.PlanCheckpoints(
-      request, begin, request.num_state_tokens, num_other_blocks,
-      [&](const RecurrentStateManager::Checkpoint& checkpoint) {
-        output_.checkpoints.push_back({request.id(), checkpoint.position, output_.checkpoint_block_ids.size()});
-        for (const KVCacheBlock* block : checkpoint.blocks) {
-          output_.checkpoint_block_ids.push_back(block->block_id);
-        }
-      });
 }
 
 void Scheduler::MakeNewRequestData(Request& request) {

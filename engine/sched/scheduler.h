@@ -168,6 +168,9 @@ class Scheduler {
   // the workers. was_admitted: the request was not running before this step.
   void PlanCheckpoints(Request& request, int64_t num_tokens, bool was_admitted);
   void MakeNewRequestData(Request& request);
+  // Returns true if the step computes more of the tokens that the request begins with than its hit `computed` has. The
+  // step then saves the recurrent state after these tokens, so that the request can continue from it in the next step.
+  bool WaitsForState(const Request& request, const ComputedBlocks& computed);
   void MakeCachedRequestData(const Request& request, bool resumed);
 
   // Takes back the computed tokens that belong to rejected drafts, and counts all drafts of the step.

@@ -160,6 +160,20 @@ TEST_F(RecurrentStateEngineTest, TheThirdPromptWithASharedPrefixHitsWhereTheSeco
   EXPECT_EQ(HitOf(engine_core, FakeRequest(3, prompt(3), 4)), 80);
 }
 
+TEST_F(RecurrentStateEngineTest, PromptsThatArriveTogetherComputeTheirSharedPrefixOnce) {
+  config_.scheduler.max_num_batched_tokens = 64;
+  EngineCore engine_core(config_, FakeExecutorFactory(model_));
+  int64_t num_tokens = 0;
+  for (RequestId id = 1; id <= 6; ++id) {
+    std::vector<int32_t> prompt = Tokens(160, 1);
+    for (const int32_t token : Tokens(20, static_cast<int32_t>(100 + id))) prompt.push_back(token);
+    num_tokens += 20 + 8 - 1;
+    engine_core.AddRequest(FakeRequest(id, prompt, 8));
+  }
+  RunAll(engine_core);
+  EXPECT_EQ(engine_core.GetStats().num_computed_tokens, 160 + num_tokens);
+}
+
 TEST_F(RecurrentStateEngineTest, LongPromptsHaveCheckpointsOnTheWay) {
   config_.cache.num_blocks_override = 400;
   EngineCore engine_core(config_, FakeExecutorFactory(model_));
