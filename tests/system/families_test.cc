@@ -1,5 +1,5 @@
 // Runs model families whose layers differ from Llama's through the whole engine. Prefix caching, preemption, chunked
-// prefill and other requests in the batch must not change a bit of a result.
+// prefill, drafts and other requests in the batch must not change a bit of a result.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -7,14 +7,19 @@
 #include <vector>
 
 #include "engine/model_loader/hf/hf_config.h"
+#include "tests/support/draft_proposers.h"
 #include "tests/system/run_requests.h"
 #include "tokenizer/loaders/load_tokenizer.h"
 
 namespace vllm {
 namespace {
 
+using testing_support::DraftKind;
+using testing_support::RecordedOutputs;
 using testing_support::RunRequests;
 using testing_support::TestRequest;
+using testing_support::WithDrafts;
+using testing_support::WithRecorder;
 
 class FamiliesTest : public testing::TestWithParam<const char*> {
  protected:
@@ -77,6 +82,36 @@ TEST_P(FamiliesTest, SchedulesDoNotChangeResults) {
       for (const auto& [id, output] : base) EXPECT_EQ(outputs.at(id), output) << batched_tokens << caching << id;
     }
   }
+}
+
+TEST_P(FamiliesTest, DraftsDoNotChangeResults) {
+  const std::shared_ptr<const tokenizer::Tokenizer> tokenizer =
+      tokenizer::LoadTokenizerJson(std::string(VLLMCLI_SOURCE_DIR) + "/app/guide_model/tokenizer.json");
+  const std::vector<TestRequest> requests = Requests();
+  VllmConfig alone = Config(1, 2048, false);
+  alone.cache.kv_cache_memory_bytes = int64_t{16} << 20;
+  alone.speculative = testing_support::VerifyAll(1);
+  alone.Finalize();
+  const auto recorded = std::make_shared<RecordedOutputs>();
+  // The recorder proposes no token.
+  const auto base =
+      RunRequests(alone, tokenizer, requests, {.one_at_a_time = true, .factory = WithRecorder(MakeExecutor, recorded)})
+          .outputs;
+  int64_t num_accepted = 0;
+  for (const int64_t k : {1, 3, 7}) {
+    for (const DraftKind kind : {DraftKind::kRight, DraftKind::kRandom, DraftKind::kMixed}) {
+      VllmConfig config = Config(k == 3 ? 4 : 16, k == 7 ? 20 : 64, true);
+      config.cache.num_blocks_override = 30;
+      config.speculative = testing_support::VerifyAll(k);
+      config.Finalize();
+      const auto result =
+          RunRequests(config, tokenizer, requests,
+                      {.factory = WithDrafts(MakeExecutor, kind, recorded, static_cast<uint32_t>(10 * k) + 1)});
+      for (const auto& [id, output] : base) EXPECT_EQ(result.outputs.at(id), output) << k << id;
+      num_accepted += result.stats.spec_decoding.Total().num_accepted_tokens;
+    }
+  }
+  EXPECT_GT(num_accepted, 100);
 }
 
 }  // namespace
