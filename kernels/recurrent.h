@@ -12,7 +12,7 @@ namespace vllm::kernels {
 //   u = beta * (v - decay * k^T S)     with the delta rule
 //   u = beta * v                       without
 //   S = decay * S + k u^T
-//   out = q^T S
+//   out = q^T S + skip * v
 //
 // q and k: rows of key_dim floats, key_stride apart. v: rows of value_dim floats, value_stride apart. decay and beta:
 // one float per token, gate_stride apart. out: rows of value_dim floats, out_stride apart, or null: only S is updated.
@@ -32,6 +32,7 @@ struct LinearRecurrenceArgs {
   float* out = nullptr;
   int64_t out_stride = 0;
   bool delta_rule = false;
+  float skip = 0.0f;
 };
 
 struct RecurrentKernels {

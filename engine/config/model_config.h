@@ -37,7 +37,7 @@ struct RopeScaling {
 };
 
 // What mixes the tokens in a layer.
-enum class LayerMixer : uint8_t { kAttention, kLinearAttention };
+enum class LayerMixer : uint8_t { kAttention, kLinearAttention, kShortConv, kMamba2 };
 
 // Settings that may differ between layers.
 struct LayerConfig {
@@ -106,6 +106,8 @@ struct ModelConfig {
   int64_t linear_num_key_heads = 0;
   int64_t linear_num_value_heads = 0;
   bool linear_tiled_value_heads = false;  // see GatedDeltaNetSpec::tiled_value_heads
+  int64_t conv_l_cache = 0;               // LFM2: the taps of its convolutions
+  bool conv_bias = false;                 // LFM2
   // Prefix of the text model's tensor names in a multimodal checkpoint, such as "language_model.".
   std::string weight_prefix;
   QuantizationConfig quantization;

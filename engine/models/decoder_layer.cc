@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "engine/layers/for_each_row.h"
-#include "engine/layers/recurrent/gated_delta_net.h"
 
 namespace vllm {
 
@@ -16,9 +15,15 @@ DecoderLayer::DecoderLayer(const LoadContext& load, const DecoderSpec& decoder, 
       attention_norms_(MakeNorms(load, decoder, spec.attention_block, prefix)),
       mlp_norms_(MakeNorms(load, decoder, spec.mlp_block, prefix)) {
   const std::string mixer_prefix = prefix + spec.attention_block.prefix;
+  const size_t index = cached.recurrent.size();
   if (spec.gated_delta_net) {
-    mixer_ = std::make_unique<GatedDeltaNet>(load, load.config.model, cached.recurrent.size(), mixer_prefix,
-                                             *spec.gated_delta_net);
+    mixer_ = std::make_unique<GatedDeltaNet>(load, load.config.model, index, mixer_prefix, *spec.gated_delta_net);
+  } else if (spec.short_conv) {
+    mixer_ = std::make_unique<ShortConv>(load, load.config.model, index, mixer_prefix, *spec.short_conv);
+  } else if (spec.mamba2) {
+    mixer_ = std::make_unique<Mamba2>(load, load.config.model, index, mixer_prefix, *spec.mamba2);
+  }
+  if (mixer_ != nullptr) {
     cached.recurrent.push_back(mixer_->state());
   } else {
     attention_.emplace(load, load.config.model, cached.attention.size(), mixer_prefix, spec.attention);

@@ -14,6 +14,8 @@
 #include "engine/layers/mlp/sparse_moe.h"
 #include "engine/layers/norm.h"
 #include "engine/layers/recurrent/gated_delta_net.h"
+#include "engine/layers/recurrent/mamba2.h"
+#include "engine/layers/recurrent/short_conv.h"
 
 namespace vllm {
 
@@ -30,7 +32,10 @@ struct BlockSpec {
 struct LayerSpec {
   BlockSpec attention_block{"self_attn.", "input_layernorm", "", ""};
   AttentionSpec attention;
-  std::optional<GatedDeltaNetSpec> gated_delta_net;  // replaces attention
+  // At most one of these, which replaces attention.
+  std::optional<GatedDeltaNetSpec> gated_delta_net;
+  std::optional<ShortConvSpec> short_conv;
+  std::optional<Mamba2Spec> mamba2;
   BlockSpec mlp_block{"mlp.", "post_attention_layernorm", "", ""};
   MlpSpec mlp;
   std::optional<MoeSpec> moe;  // replaces mlp

@@ -68,7 +68,11 @@ static inline void RecurrenceColumns(const LinearRecurrenceArgs& args, int64_t c
     if (even_dims < args.key_dim) update(even_dims, Int<0>());
     if (args.out == nullptr) continue;
     float* const to = args.out + row * args.out_stride + column;
-    Unroll<kVecs>([&](auto j) { store(Vec::Add(out[0][j], out[1][j]), to, j); });
+    Unroll<kVecs>([&](auto j) {
+      Vec sum = Vec::Add(out[0][j], out[1][j]);
+      if (args.skip != 0.0f) sum = Vec::Fma(Vec::Set1(args.skip), load(value, j), sum);
+      store(sum, to, j);
+    });
   }
 }
 

@@ -119,6 +119,10 @@ def random_overrides(architecture, rng):
                  linear_conv_kernel_dim=pick([2, 3, 4]), linear_num_key_heads=key_heads,
                  linear_num_value_heads=key_heads * pick([2, 4]), linear_key_head_dim=pick([8, 15, 24]),
                  linear_value_head_dim=pick([8, 16, 21]))
+    if architecture == "Lfm2ForCausalLM":
+        o.update(conv_L_cache=pick([2, 3, 4]), conv_bias=pick([True, False]), layer_types=None,
+                 full_attn_idxs=[i for i in range(layers) if pick([True, False])], block_multiple_of=pick([1, 8, 20]),
+                 block_auto_adjust_ff_dim=pick([True, False]), block_ffn_dim_multiplier=pick([1.0, 1.3]))
     if architecture == "Qwen3NextForCausalLM":
         o.update(sparse, shared_expert_intermediate_size=pick([14, 22]))
     if architecture == "Qwen3_5MoeForCausalLM":

@@ -53,6 +53,7 @@ class RecurrenceTest : public RecurrentKernelsTest {
     args.out_stride = args.value_dim + Int(0, 3);
     args.gate_stride = Int(1, 3);
     args.delta_rule = Int(0, 1) == 0;
+    args.skip = Int(0, 1) == 0 ? 0.0f : Floats(1)[0];
     const float scale = 1.0f / std::sqrt(static_cast<float>(args.key_dim));
     head.query = Floats(num_rows * args.key_stride, scale);
     head.key = Floats(num_rows * args.key_stride, scale);
@@ -83,7 +84,7 @@ TEST_P(RecurrenceTest, AgreesWithThePlainLoop) {
         for (int64_t i = 0; i < args.key_dim && args.delta_rule; ++i) {
           u -= decay * args.key[t * args.key_stride + i] * state[static_cast<size_t>(i * args.value_dim + j)];
         }
-        double out = 0.0;
+        double out = static_cast<double>(args.skip) * args.value[t * args.value_stride + j];
         for (int64_t i = 0; i < args.key_dim; ++i) {
           double& s = state[static_cast<size_t>(i * args.value_dim + j)];
           s = decay * s + args.key[t * args.key_stride + i] * beta * u;

@@ -2,18 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "engine/config/errors.h"
 #include "engine/layers/for_each_row.h"
 #include "engine/layers/norm.h"
+#include "engine/layers/recurrent/linear_recurrence.h"
 
 namespace vllm {
 
 namespace {
 
-// The rows of a key head that a thread processes at a time. Their queries, keys and values stay in L2.
-constexpr int64_t kRowsAtOnce = 64;
 // The epsilon under the square root of the L2 norm of queries and keys, as in transformers.
 constexpr float kL2NormEps = 1e-6f;
 
@@ -129,10 +127,8 @@ GatedDeltaNet::GatedDeltaNet(const LoadContext& load, const ModelConfig& model, 
   dt_bias_ = LoadFloats(load.weights, prefix + (is_gguf ? "dt.bias" : "dt_bias"), spec.num_value_heads, heads_.values);
   norm_weight_ = LoadFloats(load.weights, prefix + "norm.weight", spec.value_dim, {0, spec.value_dim});
   const int64_t values_per_key = spec.num_value_heads / spec.num_key_heads;
-  const int64_t row = 2 * spec.key_dim + values_per_key * (spec.value_dim + 2);
   step_.workspace->recurrent.Reserve(
-      step_.threads->num_threads(),
-      static_cast<size_t>(row * kRowsAtOnce + values_per_key * spec.key_dim * spec.value_dim));
+      step_.threads->num_threads(), LinearRecurrenceHeads::ScratchFloats(spec.key_dim, spec.value_dim, values_per_key));
 }
 
 RecurrentStateSpec GatedDeltaNet::state() const {
@@ -173,7 +169,7 @@ void GatedDeltaNet::Forward(const std::vector<RecurrentSequence>& sequences, KVC
   // The windows and the accepted drafts are inputs of all heads, so they may change only now.
   for (const RecurrentSequence& sequence : sequences) {
     conv_.SaveWindows(sequence, layer_, Inputs(sequence, cache, rows), cache);
-    if (sequence.drafts != nullptr) KeepDrafts(sequence, rows);
+    KeepDrafts(sequence, layer_, rows, row_floats(), z_offset());
   }
   ForEachRow(step_, num_tokens, 4 * width, [&](int64_t row) {
     float* const y = attended + row * width;
@@ -188,111 +184,29 @@ void GatedDeltaNet::Forward(const std::vector<RecurrentSequence>& sequences, KVC
 
 void GatedDeltaNet::RunKeyHead(const RecurrentSequence& sequence, const SequenceInputs& inputs, KVCache& cache,
                                int64_t key, float* scratch, float* attended) const {
-  const int64_t key_dim = spec_.key_dim, value_dim = spec_.value_dim;
   const std::vector<int64_t>& heads = heads_.values_of[static_cast<size_t>(key)];
-  const auto num_heads = static_cast<int64_t>(heads.size());
-  float* const queries = scratch;
-  float* const keys = queries + kRowsAtOnce * key_dim;
-  float* const values = keys + kRowsAtOnce * key_dim;  // [num_heads, kRowsAtOnce, value_dim]
-  float* const decays = values + num_heads * kRowsAtOnce * value_dim;
-  float* const betas = decays + num_heads * kRowsAtOnce;
-  float* const draft_states = betas + num_heads * kRowsAtOnce;  // [num_heads, key_dim, value_dim]
-  const auto state_bytes = static_cast<size_t>(key_dim * value_dim) * sizeof(float);
+  const int64_t key_dim = spec_.key_dim, value_dim = spec_.value_dim;
   const int64_t key_floats = num_key_heads() * key_dim;
   const float scale = 1.0f / std::sqrt(static_cast<float>(key_dim));
-
-  if (sequence.state_position() == 0) {
-    for (const int64_t head : heads) std::memset(cache.state(layer_, head, sequence.block_ids), 0, state_bytes);
-  }
-  const int64_t num_certain = sequence.end_position() - sequence.state_position();
-  size_t next_checkpoint = 0;
-  for (int64_t begin = 0; begin < inputs.num_rows();) {
-    // A run of rows ends where the state is saved, or where the drafts begin.
-    int64_t end = std::min(begin + kRowsAtOnce, inputs.num_rows());
-    if (begin < num_certain) end = std::min(end, num_certain);
-    const bool may_save = next_checkpoint < sequence.checkpoints.size();
-    const int64_t save_at =
-        may_save ? sequence.checkpoints[next_checkpoint].position - sequence.state_position() : INT64_MAX;
-    end = std::min(end, save_at);
-    const int64_t count = end - begin;
-    for (int64_t i = 0; i < count; ++i) {
-      const float* const gates = inputs.Row(begin + i);
-      float* const q = queries + i * key_dim;
-      float* const k = keys + i * key_dim;
-      conv_.Row(step_, inputs, begin + i, key * key_dim, key_dim, q);
-      conv_.Row(step_, inputs, begin + i, key_floats + key * key_dim, key_dim, k);
-      step_.kernels->scale(q, scale / std::sqrt(step_.kernels->sum_of_squares(q, key_dim) + kL2NormEps), key_dim);
-      step_.kernels->scale(k, 1.0f / std::sqrt(step_.kernels->sum_of_squares(k, key_dim) + kL2NormEps), key_dim);
-      for (int64_t h = 0; h < num_heads; ++h) {
-        const int64_t head = heads[static_cast<size_t>(h)];
-        conv_.Row(step_, inputs, begin + i, 2 * key_floats + head * value_dim, value_dim,
-                  values + (h * kRowsAtOnce + i) * value_dim);
-        const auto index = static_cast<size_t>(head);
-        decays[h * kRowsAtOnce + i] = std::exp(a_[index] * Softplus(gates[a_offset() + head] + dt_bias_[index]));
-        betas[h * kRowsAtOnce + i] = Sigmoid(gates[b_offset() + head]);
-      }
+  const auto prepare = [&](int64_t i, const LinearRecurrenceRow& row) {
+    const float* const gates = inputs.Row(i);
+    conv_.Row(step_, inputs, i, key * key_dim, key_dim, row.query);
+    conv_.Row(step_, inputs, i, key_floats + key * key_dim, key_dim, row.key);
+    const kernels::Kernels& kernels = *step_.kernels;
+    kernels.scale(row.query, scale / std::sqrt(kernels.sum_of_squares(row.query, key_dim) + kL2NormEps), key_dim);
+    kernels.scale(row.key, 1.0f / std::sqrt(kernels.sum_of_squares(row.key, key_dim) + kL2NormEps), key_dim);
+    for (size_t h = 0; h < heads.size(); ++h) {
+      const int64_t head = heads[h];
+      const auto index = static_cast<size_t>(head);
+      const auto step = static_cast<int64_t>(h);
+      conv_.Row(step_, inputs, i, 2 * key_floats + head * value_dim, value_dim, row.value + step * row.value_step);
+      row.decay[step * row.gate_step] = std::exp(a_[index] * Softplus(gates[a_offset() + head] + dt_bias_[index]));
+      row.beta[step * row.gate_step] = Sigmoid(gates[b_offset() + head]);
     }
-    for (int64_t h = 0; h < num_heads; ++h) {
-      const int64_t head = heads[static_cast<size_t>(h)];
-      float* state = cache.state(layer_, head, sequence.block_ids);
-      if (begin >= num_certain) {
-        float* const draft_state = draft_states + h * key_dim * value_dim;
-        if (begin == num_certain) std::memcpy(draft_state, state, state_bytes);
-        state = draft_state;
-      }
-      kernels::LinearRecurrenceArgs args{.num_rows = count,
-                                         .key_dim = key_dim,
-                                         .value_dim = value_dim,
-                                         .query = queries,
-                                         .key = keys,
-                                         .key_stride = key_dim,
-                                         .value = values + h * kRowsAtOnce * value_dim,
-                                         .value_stride = value_dim,
-                                         .decay = decays + h * kRowsAtOnce,
-                                         .beta = betas + h * kRowsAtOnce,
-                                         .gate_stride = 1,
-                                         .state = state,
-                                         .delta_rule = true};
-      // The step does not compute the outputs of accepted drafts again.
-      args.out_stride = heads_.values.count * value_dim;
-      const int64_t num_old = std::clamp<int64_t>(inputs.num_accepted() - begin, 0, count);
-      if (num_old > 0) {
-        kernels::LinearRecurrenceArgs old = args;
-        old.num_rows = num_old;
-        step_.kernels->recurrent->linear_recurrence(old);
-        args.num_rows -= num_old;
-        args.query += num_old * key_dim;
-        args.key += num_old * key_dim;
-        args.value += num_old * value_dim;
-        args.decay += num_old;
-        args.beta += num_old;
-      }
-      if (args.num_rows == 0) continue;
-      const int64_t row = sequence.first_row + begin + num_old - inputs.num_accepted();
-      args.out = attended + row * args.out_stride + head * value_dim;
-      step_.kernels->recurrent->linear_recurrence(args);
-    }
-    if (end == save_at) {
-      const StateCheckpoint& checkpoint = sequence.checkpoints[next_checkpoint++];
-      for (const int64_t head : heads) {
-        std::memcpy(cache.state(layer_, head, checkpoint.block_ids), cache.state(layer_, head, sequence.block_ids),
-                    state_bytes);
-      }
-    }
-    begin = end;
-  }
-}
-
-void GatedDeltaNet::KeepDrafts(const RecurrentSequence& sequence, const float* rows) const {
-  const int64_t width = z_offset();
-  std::vector<std::vector<float>>& layers = sequence.drafts->layers;
-  if (layers.size() <= layer_) layers.resize(layer_ + 1);
-  std::vector<float>& kept = layers[layer_];
-  kept.resize(static_cast<size_t>(sequence.num_drafts * width));
-  const int64_t first = sequence.first_row + sequence.num_rows - sequence.num_drafts;
-  for (int64_t i = 0; i < sequence.num_drafts; ++i) {
-    std::memcpy(kept.data() + i * width, rows + (first + i) * row_floats(), static_cast<size_t>(width) * sizeof(float));
-  }
+  };
+  RunLinearRecurrence(step_, sequence, cache,
+                      {.layer = layer_, .heads = heads, .key_dim = key_dim, .value_dim = value_dim, .delta_rule = true},
+                      scratch, attended, heads_.values.count * value_dim, prepare);
 }
 
 }  // namespace vllm

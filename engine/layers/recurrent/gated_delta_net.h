@@ -69,7 +69,6 @@ class GatedDeltaNet final : public RecurrentMixer {
   // Computes the value heads of key head `key` for all tokens of a sequence, and moves and saves their states.
   void RunKeyHead(const RecurrentSequence& sequence, const SequenceInputs& inputs, KVCache& cache, int64_t key,
                   float* scratch, float* attended) const;
-  void KeepDrafts(const RecurrentSequence& sequence, const float* rows) const;
 
   const StepContext& step_;
   GatedDeltaNetSpec spec_;

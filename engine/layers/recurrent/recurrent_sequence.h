@@ -43,4 +43,8 @@ struct RecurrentSequence {
   int64_t end_position() const { return first_position + num_rows - num_drafts; }
 };
 
+// Replaces the sequence's drafts of one layer by those of this step. rows: the layer's inputs of all rows of the step,
+// row_stride floats apart, of which the first `width` are kept. `layer`: among those with recurrent state.
+void KeepDrafts(const RecurrentSequence& sequence, size_t layer, const float* rows, int64_t row_stride, int64_t width);
+
 }  // namespace vllm

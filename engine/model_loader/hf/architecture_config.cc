@@ -106,6 +106,23 @@ void ReadLinearAttention(const ConfigFields& fields, ModelConfig& config) {
   }
 }
 
+// The config's intermediate_size is a base value, unless block_auto_adjust_ff_dim is false.
+void ReadLfm2(const ConfigFields& fields, ModelConfig& config) {
+  constexpr int64_t kMaxTaps = 64;
+  config.conv_l_cache = fields.RequiredInt("conv_L_cache", 1, kMaxTaps);
+  config.conv_bias = fields.Bool("conv_bias").value_or(false);
+  if (fields.Has("tie_embedding")) config.tie_word_embeddings = *fields.Bool("tie_embedding");
+  if (!fields.Bool("block_auto_adjust_ff_dim").value_or(true)) return;
+  const double factor = fields.PositiveDouble("block_ffn_dim_multiplier", kMaxMultiplier).value_or(1.0);
+  const int64_t multiple = fields.Int("block_multiple_of", 1, kMaxSize).value_or(256);
+  const auto base = static_cast<double>(2 * config.intermediate_size / 3);
+  const double scaled = factor * base;
+  if (!(scaled >= 1.0 && scaled <= static_cast<double>(kMaxSize))) {
+    fields.Reject("block_ffn_dim_multiplier", "makes the MLP empty or too large");
+  }
+  config.intermediate_size = (static_cast<int64_t>(scaled) + multiple - 1) / multiple * multiple;
+}
+
 // Returns true if the layer uses the sliding window by the architecture's rule, which applies unless layer_types
 // overrides it.
 bool IsSlidingByDefault(const ConfigFields& fields, const std::string& model_type, int64_t layer,
@@ -149,23 +166,40 @@ bool HasLinearAttention(const std::string& model_type) {
   return model_type == "qwen3_next" || model_type == "qwen3_5_text" || model_type == "qwen3_5_moe_text";
 }
 
-// Every full_attention_interval-th layer has attention, unless layer_types overrides it.
+// Sets the mixers of the layers that layer_types, if present, calls `name`. The others have full attention.
+void ReadMixerTypes(const ConfigFields& fields, const std::vector<std::string>& types, const char* name,
+                    LayerMixer mixer, ModelConfig& config) {
+  if (types.size() < config.layers.size()) fields.Reject("layer_types", "fewer entries than num_hidden_layers");
+  for (size_t i = 0; i < config.layers.size(); ++i) {
+    if (types[i] == name) {
+      config.layers[i].mixer = mixer;
+    } else if (types[i] != "full_attention") {
+      fields.Fail("layer_types",
+                  "unknown layer type (" + Escape(types[i], 60) + "; known: full_attention, " + name + ")");
+    }
+  }
+}
+
 void ReadMixers(const ConfigFields& fields, ModelConfig& config) {
-  if (!HasLinearAttention(config.model_type)) return;
+  const bool has_linear_attention = HasLinearAttention(config.model_type);
+  if (!has_linear_attention && config.model_type != "lfm2") return;
   const std::vector<std::string> types = fields.Strings("layer_types");
-  if (!types.empty() && types.size() < config.layers.size())
-    fields.Reject("layer_types", "fewer entries than num_hidden_layers");
+  if (!types.empty()) {
+    return has_linear_attention
+               ? ReadMixerTypes(fields, types, "linear_attention", LayerMixer::kLinearAttention, config)
+               : ReadMixerTypes(fields, types, "conv", LayerMixer::kShortConv, config);
+  }
+  if (!has_linear_attention) {
+    if (!fields.Has("full_attn_idxs")) return;
+    for (LayerConfig& layer : config.layers) layer.mixer = LayerMixer::kShortConv;
+    for (const int64_t layer : fields.Ints("full_attn_idxs", 0, config.num_hidden_layers - 1)) {
+      config.layers[static_cast<size_t>(layer)].mixer = LayerMixer::kAttention;
+    }
+    return;
+  }
   const int64_t interval = fields.Int("full_attention_interval", 1, kMaxSize).value_or(4);
   for (size_t i = 0; i < config.layers.size(); ++i) {
-    bool is_linear = (static_cast<int64_t>(i) + 1) % interval != 0;
-    if (!types.empty()) {
-      is_linear = types[i] == "linear_attention";
-      if (!is_linear && types[i] != "full_attention") {
-        fields.Fail("layer_types",
-                    "unknown layer type (" + Escape(types[i], 60) + "; known: full_attention, linear_attention)");
-      }
-    }
-    if (is_linear) config.layers[i].mixer = LayerMixer::kLinearAttention;
+    if ((static_cast<int64_t>(i) + 1) % interval != 0) config.layers[i].mixer = LayerMixer::kLinearAttention;
   }
 }
 
@@ -213,6 +247,7 @@ void ReadArchitectureConfig(const ConfigFields& fields, ModelConfig& config) {
   if (model_type == "mixtral") ReadExperts(fields, "num_local_experts", config);
   if (model_type == "qwen3_moe")
     ReadExperts(fields, fields.Has("num_local_experts") ? "num_local_experts" : "num_experts", config);
+  if (model_type == "lfm2") ReadLfm2(fields, config);
   if (HasLinearAttention(model_type)) {
     ReadLinearAttention(fields, config);
     if (model_type != "qwen3_5_text") ReadExperts(fields, "num_experts", config);

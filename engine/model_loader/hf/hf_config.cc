@@ -56,7 +56,7 @@ kernels::DType ReadDType(const ConfigFields& fields) {
 }
 
 int64_t ReadIntermediateSize(const ConfigFields& fields, const ModelConfig& config) {
-  const char* name = NameOf(fields, {"intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size"});
+  const char* name = NameOf(fields, {"block_ff_dim", "intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size"});
   const bool defaults_to_four_times = config.model_type == "gpt2" || config.model_type == "falcon";
   if (!fields.Has(name) && defaults_to_four_times) return 4 * config.hidden_size;
   // All layers of these models have experts.
@@ -144,7 +144,7 @@ ModelConfig LoadModelConfig(const std::string& directory, const ArchitectureChec
   ReadSizes(fields, config);
   const char* act = NameOf(fields, {"hidden_act", "activation_function", "activation"});
   config.hidden_act = fields.String(act).value_or(config.hidden_act);
-  const char* eps = NameOf(fields, {"rms_norm_eps", "layer_norm_epsilon", "layer_norm_eps"});
+  const char* eps = NameOf(fields, {"rms_norm_eps", "layer_norm_epsilon", "layer_norm_eps", "norm_eps"});
   config.rms_norm_eps = fields.PositiveDouble(eps, 1.0).value_or(config.rms_norm_eps);
   ReadRopeConfig(fields, config);
   // The rotary embedding rotates pairs of dimensions.

@@ -34,6 +34,8 @@ constexpr ModelTypeDefaults kModelTypes[] = {
                              "linear_conv_kernel_dim": 4, "linear_key_head_dim": 128, "linear_value_head_dim": 128,
                              "linear_num_key_heads": 16, "linear_num_value_heads": 32, "moe_intermediate_size": 512,
                              "shared_expert_intermediate_size": 512, "num_experts_per_tok": 8, "num_experts": 256})"},
+    {"lfm2", R"({"num_key_value_heads": 8, "norm_eps": 1e-5, "tie_word_embeddings": true, "conv_L_cache": 3,
+                 "block_multiple_of": 256, "block_ffn_dim_multiplier": 1.0, "block_auto_adjust_ff_dim": true})"},
     {"gemma", R"({"head_dim": 256, "hidden_act": "gelu_pytorch_tanh", "tie_word_embeddings": true})"},
     {"gemma2", R"({"head_dim": 256, "hidden_activation": "gelu_pytorch_tanh", "tie_word_embeddings": true,
                    "sliding_window": 4096, "query_pre_attn_scalar": 256, "attn_logit_softcapping": 50.0,
