@@ -66,10 +66,10 @@ void StoreScale(std::byte* scales, int64_t offset, float scale) {
 
 void WriteKV(const KVCacheLayout& layout, void* key_cache, void* value_cache, int64_t slot, int64_t kv_head,
              const float* key, const float* value) {
-  const int64_t head = slot / layout.block_size * layout.num_kv_heads + kv_head;
+  const int64_t block = slot / layout.block_size;
   const int64_t offset = slot % layout.block_size;
-  std::byte* k = static_cast<std::byte*>(key_cache) + head * layout.KeyBytes();
-  std::byte* v = static_cast<std::byte*>(value_cache) + head * layout.ValueBytes();
+  std::byte* k = static_cast<std::byte*>(key_cache) + block * layout.KeyStride() + kv_head * layout.KeyBytes();
+  std::byte* v = static_cast<std::byte*>(value_cache) + block * layout.ValueStride() + kv_head * layout.ValueBytes();
   switch (layout.dtype) {
     case KVDType::kFloat32: {
       const auto same = [](float x) { return x; };
