@@ -9,11 +9,26 @@ namespace vllm {
 
 KVCache::KVCache(const std::vector<KVCacheSpec>& layers, int64_t num_blocks, int64_t block_size, kernels::KVDType dtype)
     : groups_(MakeKVCacheGroups(layers)), block_size_(block_size), num_blocks_(num_blocks), dtype_(dtype) {
+  if (groups_.is_packed()) {
+    keys_.emplace_back(static_cast<size_t>(num_blocks * groups_.BlockBytes(block_size, dtype)));
+    for (size_t i = 0; i < layers.size(); ++i) packed_offsets_.push_back(groups_.PackedOffset(i, block_size, dtype));
+  }
   for (const KVCacheSpec& tensor : groups_.tensors) {
     const kernels::KVCacheLayout layout = tensor.Layout(block_size, dtype);
     keys_.emplace_back(static_cast<size_t>(num_blocks * layout.num_kv_heads * layout.KeyBytes()));
     values_.emplace_back(static_cast<size_t>(num_blocks * layout.num_kv_heads * layout.ValueBytes()));
   }
+}
+
+void* KVCache::key(size_t layer) {
+  if (groups_.is_packed()) return keys_[0].as<std::byte>() + packed_offsets_[layer];
+  return keys_[groups_.layers[layer].tensor].data();
+}
+
+void* KVCache::value(size_t layer) {
+  if (!groups_.is_packed()) return values_[groups_.layers[layer].tensor].data();
+  const kernels::KVCacheLayout layout = Layout(layer);
+  return static_cast<std::byte*>(key(layer)) + layout.num_kv_heads * layout.KeyBytes();
 }
 
 void KVCache::CopyBlock(int32_t from, int32_t to) {
@@ -29,6 +44,9 @@ void KVCache::CopyBlock(int32_t from, int32_t to) {
 
 void KVCache::CopyBlockOut(int64_t block, std::span<std::byte> payload) const {
   std::byte* to = payload.data();
+  if (groups_.is_packed()) {
+    std::memcpy(to, keys_[0].as<std::byte>() + block * static_cast<int64_t>(payload.size()), payload.size());
+  }
   for (size_t i = 0; i < groups_.tensors.size(); ++i) {
     const kernels::KVCacheLayout layout = groups_.tensors[i].Layout(block_size_, dtype_);
     const int64_t key_bytes = layout.num_kv_heads * layout.KeyBytes();
@@ -42,6 +60,9 @@ void KVCache::CopyBlockOut(int64_t block, std::span<std::byte> payload) const {
 
 void KVCache::CopyBlockIn(int64_t block, std::span<const std::byte> payload) {
   const std::byte* from = payload.data();
+  if (groups_.is_packed()) {
+    std::memcpy(keys_[0].as<std::byte>() + block * static_cast<int64_t>(payload.size()), from, payload.size());
+  }
   for (size_t i = 0; i < groups_.tensors.size(); ++i) {
     const kernels::KVCacheLayout layout = groups_.tensors[i].Layout(block_size_, dtype_);
     const int64_t key_bytes = layout.num_kv_heads * layout.KeyBytes();
@@ -54,7 +75,10 @@ void KVCache::CopyBlockIn(int64_t block, std::span<const std::byte> payload) {
 }
 
 kernels::KVCacheLayout KVCache::Layout(size_t layer) const {
-  return groups_.tensors[groups_.layers[layer].tensor].Layout(block_size_, dtype_);
+  if (!groups_.is_packed()) return groups_.tensors[groups_.layers[layer].tensor].Layout(block_size_, dtype_);
+  kernels::KVCacheLayout layout = groups_.packed_layers[layer].Layout(block_size_, dtype_);
+  layout.block_stride = static_cast<int64_t>(keys_[0].size_bytes()) / num_blocks_;
+  return layout;
 }
 
 Attention::Attention(const StepContext& step, size_t layer, const KVCacheSpec& spec, int64_t num_heads, float scale,
@@ -76,8 +100,10 @@ void Attention::Forward(const AttentionMetadata& metadata, KVCache& cache, const
   args.query_stride = qkv_stride;
   args.out = out;
   args.out_stride = out_stride;
-  args.key_cache = cache.key(layer_);
-  args.value_cache = cache.value(layer_);
+  void* const keys = cache.key(layer_);
+  void* const values = cache.value(layer_);
+  args.key_cache = keys;
+  args.value_cache = values;
   args.layout = cache.Layout(layer_);
   args.num_queries_per_kv = num_heads_ / spec_.num_kv_heads;
   args.scale = scale_;
@@ -86,12 +112,12 @@ void Attention::Forward(const AttentionMetadata& metadata, KVCache& cache, const
   args.partials = metadata.partials.as<float>();
 
   const AttentionGroup& group = metadata.groups[cache.group(layer_)];
-  const auto num_tokens = static_cast<int64_t>(group.slot_mapping.size());
+  const int64_t num_tokens = key == nullptr ? 0 : static_cast<int64_t>(group.slot_mapping.size());
   ForEachRow(step_, num_tokens, 2 * spec_.num_kv_heads * spec_.head_dim, [&](int64_t row) {
     for (int64_t head = 0; head < spec_.num_kv_heads; ++head) {
       const int64_t offset = row * qkv_stride + head * spec_.head_dim;
-      kernels::WriteKV(args.layout, cache.key(layer_), cache.value(layer_),
-                       group.slot_mapping[static_cast<size_t>(row)], head, key + offset, value + offset);
+      kernels::WriteKV(args.layout, keys, values, group.slot_mapping[static_cast<size_t>(row)], head, key + offset,
+                       value + offset);
     }
   });
 

@@ -23,8 +23,8 @@ class KVCache {
   // Throws std::bad_alloc. A block takes physical memory only once it is written.
   KVCache(const std::vector<KVCacheSpec>& layers, int64_t num_blocks, int64_t block_size, kernels::KVDType dtype);
 
-  void* key(size_t layer) { return keys_[groups_.layers[layer].tensor].data(); }
-  void* value(size_t layer) { return values_[groups_.layers[layer].tensor].data(); }
+  void* key(size_t layer);
+  void* value(size_t layer);
   size_t group(size_t layer) const { return groups_.layers[layer].group; }
   const KVCacheGroups& groups() const { return groups_; }
   int64_t block_size() const { return block_size_; }
@@ -32,7 +32,7 @@ class KVCache {
   kernels::KVCacheLayout Layout(size_t layer) const;
   int64_t num_blocks() const { return num_blocks_; }
   // Copy K and V of a block in all tensors to or from `payload`, [groups().BlockBytes(block_size(), dtype())]: K and V
-  // of tensor 0, then of tensor 1, and so on.
+  // of tensor 0, then of tensor 1, and so on. A packed block is copied unchanged.
   void CopyBlockOut(int64_t block, std::span<std::byte> payload) const;
   void CopyBlockIn(int64_t block, std::span<const std::byte> payload);
 
@@ -41,7 +41,9 @@ class KVCache {
 
  private:
   KVCacheGroups groups_;
-  std::vector<kernels::AlignedBuffer> keys_, values_;  // [num_tensors] as in KVCacheGroups
+  // [num_tensors] as in KVCacheGroups. If blocks are packed, keys_ has one element with all blocks, and values_ none.
+  std::vector<kernels::AlignedBuffer> keys_, values_;
+  std::vector<int64_t> packed_offsets_;  // [num_layers] where K begins in a packed block, or empty
   int64_t block_size_ = 0;
   int64_t num_blocks_ = 0;
   kernels::KVDType dtype_ = kernels::KVDType::kFloat32;
@@ -67,7 +69,8 @@ class Attention {
             float softcap = 0.0f);
 
   // query: [num_tokens, num_heads * head_dim], key and value: [num_tokens, num_kv_heads * head_dim], with rows
-  // qkv_stride floats apart. Rotary embedding, if any, is already applied. Stores K and V in `cache`, then fills `out`,
+  // qkv_stride floats apart. Rotary embedding, if any, is already applied. Stores K and V in `cache`, unless `key` is
+  // null because another layer has already stored them for this layer too. Then fills `out`,
   // [num_tokens, num_heads * head_dim], with rows out_stride floats apart. Never reads a block whose positions are all
   // outside the window of the sequence's first row, because another request may already own that block.
   void Forward(const AttentionMetadata& metadata, KVCache& cache, const float* query, const float* key,
