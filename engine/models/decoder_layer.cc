@@ -6,7 +6,17 @@
 
 namespace vllm {
 
-DecoderLayer::DecoderLayer(const LoadContext& load, const DecoderSpec& decoder, const LayerSpec& spec, size_t layer,
+namespace {
+
+// GGUF files may lack the scalar, and their names end with ".weight".
+float LoadLayerScalar(const WeightSource& weights, const std::string& name) {
+  if (weights.DecidesBiases() && !weights.Contains(name)) return 1.0f;
+  return LoadFloats(weights, name, 1, {0, 1})[0];
+}
+
+}  // namespace
+
+DecoderLayer::DecoderLayer(const LoadContext& load, const DecoderSpec& decoder, const LayerSpec& spec, size_t kv_layer,
                            const std::string& prefix)
     : step_(load.step),
       hidden_size_(load.config.model.hidden_size),
@@ -14,13 +24,17 @@ DecoderLayer::DecoderLayer(const LoadContext& load, const DecoderSpec& decoder, 
       parallel_(spec.parallel),
       attention_norms_(MakeNorms(load, decoder, spec.attention_block, prefix)),
       mlp_norms_(MakeNorms(load, decoder, spec.mlp_block, prefix)),
-      attention_(load, load.config.model, layer, prefix + spec.attention_block.prefix, spec.attention) {
+      attention_(load, load.config.model, kv_layer, prefix + spec.attention_block.prefix, spec.attention) {
   const std::string mlp_prefix = prefix + spec.mlp_block.prefix;
   if (spec.moe) {
     moe_.emplace(load, load.config.model, mlp_prefix, *spec.moe);
+  } else if (spec.experts_beside_mlp) {
+    mlp_with_experts_.emplace(load, load.config.model, prefix, mlp_prefix, spec.mlp, *spec.experts_beside_mlp);
   } else {
     mlp_.emplace(load, load.config.model, mlp_prefix, spec.mlp);
   }
+  if (spec.per_layer_input) per_layer_input_.emplace(load, load.config.model, prefix, *spec.per_layer_input);
+  if (!spec.layer_scalar.empty()) layer_scalar_ = LoadLayerScalar(load.weights, prefix + spec.layer_scalar);
 }
 
 DecoderLayer::Norms DecoderLayer::MakeNorms(const LoadContext& load, const DecoderSpec& decoder, const BlockSpec& block,
@@ -36,17 +50,20 @@ DecoderLayer::Norms DecoderLayer::MakeNorms(const LoadContext& load, const Decod
 }
 
 int64_t DecoderLayer::scratch_floats(int64_t num_tokens) const {
-  return std::max(attention_.scratch_floats(num_tokens),
-                  moe_ ? moe_->scratch_floats(num_tokens) : mlp_->scratch_floats(num_tokens));
+  int64_t floats = attention_.scratch_floats(num_tokens);
+  if (mlp_) floats = std::max(floats, mlp_->scratch_floats(num_tokens));
+  if (moe_) floats = std::max(floats, moe_->scratch_floats(num_tokens));
+  if (mlp_with_experts_) floats = std::max(floats, mlp_with_experts_->scratch_floats(num_tokens));
+  if (per_layer_input_) floats = std::max(floats, per_layer_input_->scratch_floats(num_tokens));
+  return floats;
 }
 
 void DecoderLayer::Reserve(int64_t max_tokens) const {
   attention_.Reserve(max_tokens);
-  if (moe_) {
-    moe_->Reserve(max_tokens);
-  } else {
-    mlp_->Reserve(max_tokens);
-  }
+  if (mlp_) mlp_->Reserve(max_tokens);
+  if (moe_) moe_->Reserve(max_tokens);
+  if (mlp_with_experts_) mlp_with_experts_->Reserve(max_tokens);
+  if (per_layer_input_) per_layer_input_->Reserve(max_tokens);
 }
 
 void DecoderLayer::Forward(const ModelInput& input, KVCache& cache, const std::vector<RotaryAngles>& tables,
@@ -72,13 +89,21 @@ void DecoderLayer::Forward(const ModelInput& input, KVCache& cache, const std::v
     x = hidden;
     norm_input(mlp_norms_);
   }
-  RunMlp(input, x, inner, delta);
+  RunMlp(input, x, hidden, inner, delta);
   AddDelta(mlp_norms_, num_tokens, delta, hidden);
+  if (per_layer_input_) {
+    per_layer_input_->Forward(scratch.per_layer_inputs.as<float>(), num_tokens, inner, delta, hidden, input.lora_slots);
+  }
+  if (layer_scalar_ == 1.0f) return;
+  ForEachRow(step_, num_tokens, hidden_size_,
+             [&](int64_t row) { step_.kernels->scale(hidden + row * hidden_size_, layer_scalar_, hidden_size_); });
 }
 
-void DecoderLayer::RunMlp(const ModelInput& input, const float* x, float* scratch, float* out) {
+void DecoderLayer::RunMlp(const ModelInput& input, const float* x, const float* hidden, float* scratch, float* out) {
   const auto num_tokens = static_cast<int64_t>(input.token_ids.size());
-  if (moe_) {
+  if (mlp_with_experts_) {
+    mlp_with_experts_->Forward(x, hidden, num_tokens, scratch, out, input.lora_slots);
+  } else if (moe_) {
     moe_->Forward(x, num_tokens, scratch, out, input.lora_slots);
   } else {
     mlp_->Forward(x, num_tokens, scratch, out, input.lora_slots);

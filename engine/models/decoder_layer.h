@@ -13,14 +13,16 @@ namespace vllm {
 
 // Scratch buffers of a step. The layers of a rank share them, one layer at a time.
 struct LayerScratch {
-  kernels::AlignedBuffer normed;  // [max_tokens, hidden_size] input of a block
-  kernels::AlignedBuffer delta;   // [max_tokens, hidden_size] output of a block
-  kernels::AlignedBuffer inner;   // scratch inside a block, large enough for every layer
+  kernels::AlignedBuffer normed;            // [max_tokens, hidden_size] input of a block
+  kernels::AlignedBuffer delta;             // [max_tokens, hidden_size] output of a block
+  kernels::AlignedBuffer inner;             // scratch inside a block, large enough for every layer
+  kernels::AlignedBuffer per_layer_inputs;  // [max_tokens, PerLayerInputsSpec::total_size()] if the model has them
 };
 
 class DecoderLayer {
  public:
-  DecoderLayer(const LoadContext& load, const DecoderSpec& decoder, const LayerSpec& spec, size_t layer,
+  // `kv_layer` is the index in KVCache of the K and V that the layer reads.
+  DecoderLayer(const LoadContext& load, const DecoderSpec& decoder, const LayerSpec& spec, size_t kv_layer,
                const std::string& prefix);
 
   const KVCacheSpec& kv_layer() const { return attention_.kv_layer(); }
@@ -38,7 +40,7 @@ class DecoderLayer {
   };
   Norms MakeNorms(const LoadContext& load, const DecoderSpec& decoder, const BlockSpec& block,
                   const std::string& prefix) const;
-  void RunMlp(const ModelInput& input, const float* x, float* scratch, float* out);
+  void RunMlp(const ModelInput& input, const float* x, const float* hidden, float* scratch, float* out);
   // Computes hidden = sum_norm(hidden + residual_scale * out_norm(delta)); overwrites delta.
   void AddDelta(const Norms& norms, int64_t num_tokens, float* delta, float* hidden) const;
 
@@ -50,6 +52,9 @@ class DecoderLayer {
   DecoderAttention attention_;
   std::optional<Mlp> mlp_;
   std::optional<SparseMoe> moe_;
+  std::optional<MlpWithExperts> mlp_with_experts_;
+  std::optional<PerLayerInputBlock> per_layer_input_;
+  float layer_scalar_ = 1.0f;
 };
 
 }  // namespace vllm

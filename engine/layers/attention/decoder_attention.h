@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,14 @@ struct AttentionSpec {
   std::string o_proj = "o_proj";
   bool qkv_bias = false;
   bool o_bias = false;
+  int64_t head_dim = 0;
+  int64_t num_kv_heads = 0;  // on all ranks
+  // Index of the layer whose K and V this layer reads; below 0: it has its own. A layer without its own K and V has no
+  // k_proj, v_proj and k_norm.
+  int64_t kv_source_layer = -1;
+  // There is no v_proj: the values are the output of k_proj, without norm and rotation. REQUIRES: kSeparate.
+  bool values_are_keys = false;
+  bool has_v_norm = false;  // the values of each head are normalized by an RMS norm without weight
   QkNormSpec qk_norm;
   // Index of the RotaryAngles that rotate queries and keys; below 0: no rotation.
   int rotary_table = 0;
@@ -47,7 +56,8 @@ struct RotaryAngles {
 
 class DecoderAttention {
  public:
-  DecoderAttention(const LoadContext& load, const ModelConfig& model, size_t layer, const std::string& prefix,
+  // `kv_layer` is the index in KVCache of the layer whose K and V this layer reads, and writes if they are its own.
+  DecoderAttention(const LoadContext& load, const ModelConfig& model, size_t kv_layer, const std::string& prefix,
                    const AttentionSpec& spec);
 
   const KVCacheSpec& kv_layer() const { return kv_layer_; }
@@ -67,15 +77,19 @@ class DecoderAttention {
 
  private:
   void Rotate(const RotaryAngles& angles, int64_t num_tokens, float* qkv) const;
+  // Fills the values of qkv with the keys if there is no v_proj, and normalizes them.
+  void FinishValues(int64_t num_tokens, float* qkv) const;
 
   const StepContext& step_;
   HeadShards shards_;
   int64_t hidden_size_, head_dim_, q_size_, kv_size_;
   int rotary_table_;
+  bool values_are_keys_;
   KVCacheSpec kv_layer_;
   ColumnParallelLinear qkv_proj_;
   RowParallelLinear o_proj_;
   QkNorm qk_norm_;
+  std::optional<Norm> v_norm_;
   Attention attention_;
 };
 
