@@ -28,8 +28,8 @@ DecoderLayer::DecoderLayer(const LoadContext& load, const DecoderSpec& decoder, 
   const std::string mlp_prefix = prefix + spec.mlp_block.prefix;
   if (spec.moe) {
     moe_.emplace(load, load.config.model, mlp_prefix, *spec.moe);
-  } else if (spec.experts_beside_mlp) {
-    mlp_with_experts_.emplace(load, load.config.model, prefix, mlp_prefix, spec.mlp, *spec.experts_beside_mlp);
+  } else if (spec.parallel_experts) {
+    mlp_with_experts_.emplace(load, load.config.model, prefix, mlp_prefix, spec.mlp, *spec.parallel_experts);
   } else {
     mlp_.emplace(load, load.config.model, mlp_prefix, spec.mlp);
   }

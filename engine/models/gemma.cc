@@ -50,7 +50,7 @@ DecoderSpec Gemma4Spec(const ModelConfig& config) {
     layer.attention.has_v_norm = true;
     layer.layer_scalar = "layer_scalar";
     if (config.num_experts > 0) {
-      MlpWithExpertsSpec& experts = layer.experts_beside_mlp.emplace();
+      MlpWithExpertsSpec& experts = layer.parallel_experts.emplace();
       experts.norm = spec.norm;
       experts.moe = BaseMoeSpec(config, layer.mlp);
       experts.moe.may_be_stacked = true;

@@ -102,7 +102,7 @@ void ReadGlobalHeads(const ConfigFields& fields, bool values_are_keys, ModelConf
     ReadPerLayerConfig(fields, config);
   } else {
     config.global_head_dim = fields.Int("global_head_dim", 1, kMaxHeadDim).value_or(512);
-    // Models without attention_k_eq_v have the same number of KV heads in all layers, whatever this field says.
+    // Without attention_k_eq_v, all layers have the same number of KV heads, and transformers ignores this field.
     const std::optional<int64_t> kv_heads = fields.Int("num_global_key_value_heads", 1, kMaxHeads);
     config.num_global_key_value_heads = values_are_keys ? kv_heads.value_or(0) : 0;
   }
@@ -187,7 +187,7 @@ void ReadGemma4Layers(const ConfigFields& fields, ModelConfig& config) {
     fields.Fail("layer_types", "must have num_hidden_layers " + std::to_string(config.layers.size()) + " entries (" +
                                    std::to_string(fields.Strings("layer_types").size()) + ")");
   }
-  // As in transformers, the last layer has full attention, whatever layer_types says.
+  // As in transformers, the last layer has full attention, even if layer_types says that it is sliding.
   config.layers.back().sliding_window = 0;
   config.layers.back().use_local_rope = false;
   const bool values_are_keys = fields.Bool("attention_k_eq_v").value_or(false);
