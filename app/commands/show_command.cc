@@ -97,9 +97,14 @@ Json Describe(const Settings& settings, const ModelLocation& location, Failures&
   json["sliding_window"] = model.sliding_window ? Json(*model.sliding_window) : Json();
   json["tie_word_embeddings"] = model.tie_word_embeddings;
   const kernels::KVDType cache_dtype = CacheDType(settings).value_or(DefaultKVDType(model));
-  const kernels::KVCacheLayout layout{cache_dtype, CacheConfig().block_size, model.num_key_value_heads, model.head_dim};
+  int64_t cache_bytes = 0;
+  for (const LayerConfig& layer : model.layers) {
+    const kernels::KVCacheLayout layout{cache_dtype, CacheConfig().block_size, model.NumKVHeads(layer),
+                                        model.HeadDim(layer)};
+    if (layer.kv_source_layer < 0) cache_bytes += layout.BlockBytes() / layout.block_size;
+  }
   json["kv_cache_dtype"] = ToString(cache_dtype);
-  json["kv_cache_bytes_per_token"] = model.num_hidden_layers * layout.BlockBytes() / layout.block_size;
+  json["kv_cache_bytes_per_token"] = cache_bytes;
   json["eos_token_ids"] = model.eos_token_ids;
   json["files_bytes"] = ModelBytes(location);
   const kernels::CpuTopology cpus(kernels::UsableCpus());

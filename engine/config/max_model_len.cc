@@ -18,6 +18,7 @@ int64_t DerivedMaxModelLen(const ModelConfig& config) {
     case RopeScaling::Kind::kNone:
     case RopeScaling::Kind::kLongRope:  // max_position_embeddings is already the scaled length
     case RopeScaling::Kind::kFactors:
+    case RopeScaling::Kind::kProportional:
     case RopeScaling::Kind::kLlama3:
       break;
   }

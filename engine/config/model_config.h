@@ -15,7 +15,7 @@ namespace vllm {
 
 // RoPE scaling, as in transformers' rope_scaling. Each kind ignores the fields that it does not need.
 struct RopeScaling {
-  enum class Kind : uint8_t { kNone, kLinear, kDynamic, kLlama3, kYarn, kLongRope, kFactors };
+  enum class Kind : uint8_t { kNone, kLinear, kDynamic, kLlama3, kYarn, kLongRope, kFactors, kProportional };
   Kind kind = Kind::kNone;
   double factor = 1.0;
   int64_t original_max_position_embeddings = 0;
@@ -31,9 +31,12 @@ struct RopeScaling {
   bool truncate = true;
   // longrope: one divisor per frequency. short_factor applies if max_model_len is at most
   // original_max_position_embeddings, else long_factor. Kind::kFactors (a GGUF file's rope_freqs tensor) uses only
-  // short_factor.
+  // short_factor. An infinite divisor means that the pair of dimensions does not rotate.
   std::vector<double> short_factor;
   std::vector<double> long_factor;
+  // proportional: the first `partial_rotary_factor` of the pairs of dimensions rotate, with the frequencies that they
+  // have if all pairs rotate. The frequencies are divided by `factor`.
+  double partial_rotary_factor = 1.0;
 };
 
 // What mixes the tokens in a layer.
@@ -46,6 +49,10 @@ struct LayerConfig {
   bool use_rope = true;         // false in some layers of SmolLM3
   bool use_local_rope = false;  // uses rope_local_theta without scaling (Gemma 3's sliding layers)
   bool is_moe = false;
+  int64_t intermediate_size = 0;  // 0: ModelConfig::intermediate_size
+  // Gemma 4: the layer whose K and V this layer reads instead of having its own; below 0: its own.
+  int64_t kv_source_layer = -1;
+  bool values_are_keys = false;  // Gemma 4: there is no v_proj; values are the keys before norm and rotation
 };
 
 struct ModelConfig {
@@ -77,6 +84,9 @@ struct ModelConfig {
   // Fields in which other architectures differ from Llama. The default values describe Llama.
   int64_t rotary_dim = 0;  // leading dimensions of a head that are rotated (partial_rotary_factor); 0: head_dim
   std::optional<double> rope_local_theta;
+  // Gemma 4: heads of the layers without a sliding window. 0: head_dim and num_key_value_heads.
+  int64_t global_head_dim = 0;
+  int64_t num_global_key_value_heads = 0;
   double norm_offset = 0.0;  // added to norm weights: 1 in Gemma's Hugging Face checkpoints, 0 in GGUF
   bool norm_affine = true;   // layer norms have weights; false in some OPT models
   std::optional<double> query_pre_attn_scalar;
@@ -108,6 +118,8 @@ struct ModelConfig {
   bool linear_tiled_value_heads = false;  // see GatedDeltaNetSpec::tiled_value_heads
   int64_t conv_l_cache = 0;               // LFM2: the taps of its convolutions
   bool conv_bias = false;                 // LFM2
+  int64_t hidden_size_per_layer_input = 0;  // Gemma 4: each layer has an embedding of this size; 0: none
+  int64_t vocab_size_per_layer_input = 0;   // number of rows of the table of these embeddings
   // Prefix of the text model's tensor names in a multimodal checkpoint, such as "language_model.".
   std::string weight_prefix;
   QuantizationConfig quantization;
@@ -121,6 +133,18 @@ struct ModelConfig {
   kernels::DType checkpoint_dtype = kernels::DType::kFloat32;  // config.json's, else float32; GGUF: from tensor types
   kernels::DType dtype = kernels::DType::kFloat32;  // type of floating-point weights; KV cache: see DefaultKVDType
   int64_t max_model_len = 0;                        // maximum number of tokens in prompt plus output
+
+  // The heads and the width of the MLP of a layer.
+  int64_t HeadDim(const LayerConfig& layer) const {
+    return layer.sliding_window == 0 && global_head_dim > 0 ? global_head_dim : head_dim;
+  }
+  int64_t NumKVHeads(const LayerConfig& layer) const {
+    return layer.sliding_window == 0 && num_global_key_value_heads > 0 ? num_global_key_value_heads
+                                                                       : num_key_value_heads;
+  }
+  int64_t IntermediateSize(const LayerConfig& layer) const {
+    return layer.intermediate_size > 0 ? layer.intermediate_size : intermediate_size;
+  }
 };
 
 }  // namespace vllm

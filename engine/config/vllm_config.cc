@@ -33,8 +33,8 @@ void CheckHeads(const ModelConfig& model, int64_t ranks) {
     Fail("--tensor-parallel-size",
          "does not divide the model's " + std::to_string(model.num_attention_heads) + " attention heads", ranks);
   }
-  int64_t kv_heads = model.num_key_value_heads;
-  if (kv_heads > 0 && kv_heads % ranks != 0 && ranks % kv_heads != 0) {
+  for (const int64_t kv_heads : {model.num_key_value_heads, model.num_global_key_value_heads}) {
+    if (kv_heads == 0 || kv_heads % ranks == 0 || ranks % kv_heads == 0) continue;
     Fail("--tensor-parallel-size",
          "neither divides nor is a multiple of the model's " + std::to_string(kv_heads) + " KV heads", ranks);
   }

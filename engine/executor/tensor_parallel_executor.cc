@@ -28,7 +28,9 @@ constexpr double kKVMemoryFraction = 0.5;
 TensorParallelExecutor::TensorParallelExecutor(const VllmConfig& config) : config_(config) {
   CheckArchitecture(config_.model);
   const auto size = static_cast<int>(config_.parallel.tensor_parallel_size);
-  for (int rank = 0; rank < size; ++rank) ShardHeads(config_.model, rank, size);
+  for (const LayerConfig& layer : config_.model.layers) {
+    ShardHeads(config_.model.num_attention_heads, config_.model.NumKVHeads(layer), 0, size);
+  }
   const std::unique_ptr<WeightSource> weights = OpenWeights(config_);
   const kernels::AvailableMemory available = kernels::ReadAvailableMemory();
   const std::string num_threads = std::to_string(config_.parallel.num_threads());

@@ -6,9 +6,7 @@
 
 namespace vllm {
 
-HeadShards ShardHeads(const ModelConfig& config, int rank, int size) {
-  const int64_t heads = config.num_attention_heads;
-  const int64_t kv_heads = config.num_key_value_heads;
+HeadShards ShardHeads(int64_t heads, int64_t kv_heads, int rank, int size) {
   if (heads % size != 0) {
     throw ConfigError("--tensor-parallel-size: does not divide the model's " + std::to_string(heads) +
                       " attention heads (" + std::to_string(size) + ")");

@@ -2,7 +2,8 @@
 // any thread may call it.
 #pragma once
 
-#include "engine/config/model_config.h"
+#include <cstdint>
+
 #include "engine/layers/step_context.h"
 
 namespace vllm {
@@ -15,8 +16,8 @@ struct HeadShards {
   bool first_of_kv_heads = true;
 };
 
-// Returns the heads that `rank` computes in a group of `size` ranks. Throws ConfigError unless `size` divides the
-// number of attention heads, and either divides the number of KV heads or is a multiple of it.
-HeadShards ShardHeads(const ModelConfig& config, int rank, int size);
+// Returns the heads of a layer that `rank` computes in a group of `size` ranks. Throws ConfigError unless `size`
+// divides the number of attention heads, and either divides the number of KV heads or is a multiple of it.
+HeadShards ShardHeads(int64_t heads, int64_t kv_heads, int rank, int size);
 
 }  // namespace vllm

@@ -19,7 +19,9 @@ std::vector<float> LoadFloats(const WeightSource& weights, const std::string& na
 Norm::Norm(const LoadContext& load, const std::string& name, int64_t size, const NormSpec& spec)
     : step_(load.step), kind_(spec.kind), size_(size), eps_(static_cast<float>(spec.eps)) {
   const bool is_rms = kind_ == NormSpec::Kind::kRms;
-  if (is_rms || spec.has_weight) {
+  if (is_rms && !spec.has_weight) {
+    weight_.assign(static_cast<size_t>(size), 1.0f);
+  } else if (spec.has_weight) {
     weight_ = LoadFloats(load.weights, name + ".weight", size, {0, size});
     for (float& weight : weight_) weight += static_cast<float>(spec.offset);
   }

@@ -15,7 +15,7 @@ struct NormSpec {
   Kind kind = Kind::kRms;
   double eps = 1e-6;
   double offset = 0.0;     // added to the weights
-  bool has_weight = true;  // layer norm only; if false, there is no bias either
+  bool has_weight = true;  // if false, there is no bias either
   bool has_bias = false;   // layer norm only
 };
 
@@ -25,7 +25,8 @@ std::vector<float> LoadFloats(const WeightSource& weights, const std::string& na
 
 class Norm {
  public:
-  // Reads `name`.weight and `name`.bias, each only if the norm has it according to `spec`. Throws as LoadFloats does.
+  // Reads `name`.weight and `name`.bias, each only if the norm has it according to `spec`. Without a weight, the
+  // weights of an RMS norm are 1. Throws as LoadFloats does.
   Norm(const LoadContext& load, const std::string& name, int64_t size, const NormSpec& spec);
 
   // x and out: [num_rows, size], contiguous; out may be x.

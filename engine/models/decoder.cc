@@ -45,9 +45,13 @@ DecoderModel::DecoderModel(const LoadContext& load, const DecoderSpec& spec)
   int num_tables = 0;
   LoadProgress* const progress = load.config.load.progress.get();
   if (progress != nullptr) progress->num_layers += static_cast<int64_t>(spec.layer.size());
+  if (spec.per_layer_inputs) per_layer_inputs_.emplace(load, config_, prefix, *spec.per_layer_inputs);
+  std::vector<size_t> kv_index;  // [num_layers] index in cached_layers_.attention of the K and V that the layer reads
   for (size_t i = 0; i < spec.layer.size(); ++i) {
     const std::string name = prefix + spec.layers + std::to_string(i) + ".";
-    layers_.push_back(std::make_unique<DecoderLayer>(load, spec, spec.layer[i], cached_layers_, name));
+    const int64_t source = spec.layer[i].attention.kv_source_layer;
+    kv_index.push_back(source < 0 ? cached_layers_.attention.size() : kv_index.at(static_cast<size_t>(source)));
+    layers_.push_back(std::make_unique<DecoderLayer>(load, spec, spec.layer[i], kv_index.back(), cached_layers_, name));
     load.weights.DropPages();
     if (progress != nullptr) ++progress->num_loaded_layers;
     inner = std::max(inner, layers_.back()->scratch_floats(max_tokens));
@@ -63,6 +67,7 @@ DecoderModel::DecoderModel(const LoadContext& load, const DecoderSpec& spec)
   scratch_.normed = Floats(max_tokens, config_.hidden_size);
   scratch_.delta = Floats(max_tokens, config_.hidden_size);
   scratch_.inner = Floats(1, inner);
+  if (spec.per_layer_inputs) scratch_.per_layer_inputs = Floats(max_tokens, spec.per_layer_inputs->total_size());
 }
 
 void DecoderModel::BuildHead(const LoadContext& load, const DecoderSpec& spec, const std::string& prefix) {
@@ -106,12 +111,14 @@ size_t DecoderModel::ReserveScratch(int64_t max_tokens, int64_t max_logits_rows)
     project_in_->Reserve(max_tokens);
     project_out_->Reserve(max_logits_rows);
   }
+  if (per_layer_inputs_) per_layer_inputs_->Reserve(max_tokens);
   for (const std::unique_ptr<DecoderLayer>& layer : layers_) layer->Reserve(max_tokens);
   embed_tokens_->Reserve(lm_head_ ? 1 : max_logits_rows);
   if (lm_head_) lm_head_->Reserve(max_logits_rows);
   lm_head_lora_.Reserve(step_, max_logits_rows);
   size_t bytes = scratch_.normed.size_bytes() + scratch_.delta.size_bytes() + scratch_.inner.size_bytes() +
-                 embedded_.size_bytes() + projected_.size_bytes();
+                 embedded_.size_bytes() + projected_.size_bytes() + scratch_.per_layer_inputs.size_bytes() +
+                 (per_layer_inputs_ ? per_layer_inputs_->size_bytes() : 0);
   for (const kernels::AlignedBuffer& angles : angles_) bytes += angles.size_bytes();
   return bytes;
 }
@@ -143,6 +150,9 @@ void DecoderModel::ComputeAngles(const ModelInput& input) {
 
 void DecoderModel::Forward(const ModelInput& input, KVCache& cache, float* hidden) {
   Embed(input, hidden);
+  if (per_layer_inputs_) {
+    per_layer_inputs_->Forward(input.token_ids, hidden, scratch_.per_layer_inputs.as<float>(), input.lora_slots);
+  }
   ComputeAngles(input);
   for (const std::unique_ptr<DecoderLayer>& layer : layers_) layer->Forward(input, cache, tables_, scratch_, hidden);
   if (norm_) norm_->Forward(hidden, static_cast<int64_t>(input.token_ids.size()), hidden);

@@ -42,6 +42,7 @@ class DecoderModel final : public Model {
   std::optional<VocabParallelEmbedding> embed_tokens_;
   std::optional<PositionEmbedding> embed_positions_;
   std::optional<ColumnParallelLinear> project_in_, project_out_;  // replicated on every rank
+  std::optional<PerLayerInputs> per_layer_inputs_;
   std::vector<std::unique_ptr<DecoderLayer>> layers_;
   std::optional<Norm> norm_;
   std::optional<VocabParallelEmbedding> lm_head_;

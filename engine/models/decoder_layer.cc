@@ -6,35 +6,50 @@
 
 namespace vllm {
 
-DecoderLayer::DecoderLayer(const LoadContext& load, const DecoderSpec& decoder, const LayerSpec& spec,
+namespace {
+
+// GGUF files may lack the scalar, and their names end with ".weight".
+float LoadLayerScalar(const WeightSource& weights, const std::string& name) {
+  if (weights.DecidesBiases() && !weights.Contains(name)) return 1.0f;
+  return LoadFloats(weights, name, 1, {0, 1})[0];
+}
+
+std::unique_ptr<RecurrentMixer> MakeMixer(const LoadContext& load, const LayerSpec& spec, size_t index,
+                                          const std::string& prefix) {
+  const ModelConfig& model = load.config.model;
+  if (spec.gated_delta_net) return std::make_unique<GatedDeltaNet>(load, model, index, prefix, *spec.gated_delta_net);
+  if (spec.short_conv) return std::make_unique<ShortConv>(load, model, index, prefix, *spec.short_conv);
+  if (spec.mamba2) return std::make_unique<Mamba2>(load, model, index, prefix, *spec.mamba2);
+  return nullptr;
+}
+
+}  // namespace
+
+DecoderLayer::DecoderLayer(const LoadContext& load, const DecoderSpec& decoder, const LayerSpec& spec, size_t kv_layer,
                            CachedLayers& cached, const std::string& prefix)
     : step_(load.step),
       hidden_size_(load.config.model.hidden_size),
       residual_scale_(static_cast<float>(decoder.residual_scale)),
       parallel_(spec.parallel),
       attention_norms_(MakeNorms(load, decoder, spec.attention_block, prefix)),
-      mlp_norms_(MakeNorms(load, decoder, spec.mlp_block, prefix)) {
-  const std::string mixer_prefix = prefix + spec.attention_block.prefix;
-  const size_t index = cached.recurrent.size();
-  if (spec.gated_delta_net) {
-    mixer_ = std::make_unique<GatedDeltaNet>(load, load.config.model, index, mixer_prefix, *spec.gated_delta_net);
-  } else if (spec.short_conv) {
-    mixer_ = std::make_unique<ShortConv>(load, load.config.model, index, mixer_prefix, *spec.short_conv);
-  } else if (spec.mamba2) {
-    mixer_ = std::make_unique<Mamba2>(load, load.config.model, index, mixer_prefix, *spec.mamba2);
-  }
+      mlp_norms_(MakeNorms(load, decoder, spec.mlp_block, prefix)),
+      mixer_(MakeMixer(load, spec, cached.recurrent.size(), prefix + spec.attention_block.prefix)) {
   if (mixer_ != nullptr) {
     cached.recurrent.push_back(mixer_->state());
   } else {
-    attention_.emplace(load, load.config.model, cached.attention.size(), mixer_prefix, spec.attention);
-    cached.attention.push_back(attention_->kv_layer());
+    attention_.emplace(load, load.config.model, kv_layer, prefix + spec.attention_block.prefix, spec.attention);
+    if (spec.attention.kv_source_layer < 0) cached.attention.push_back(attention_->kv_layer());
   }
   const std::string mlp_prefix = prefix + spec.mlp_block.prefix;
   if (spec.moe) {
     moe_.emplace(load, load.config.model, mlp_prefix, *spec.moe);
+  } else if (spec.parallel_experts) {
+    mlp_with_experts_.emplace(load, load.config.model, prefix, mlp_prefix, spec.mlp, *spec.parallel_experts);
   } else {
     mlp_.emplace(load, load.config.model, mlp_prefix, spec.mlp);
   }
+  if (spec.per_layer_input) per_layer_input_.emplace(load, load.config.model, prefix, *spec.per_layer_input);
+  if (!spec.layer_scalar.empty()) layer_scalar_ = LoadLayerScalar(load.weights, prefix + spec.layer_scalar);
 }
 
 DecoderLayer::Norms DecoderLayer::MakeNorms(const LoadContext& load, const DecoderSpec& decoder, const BlockSpec& block,
@@ -50,21 +65,21 @@ DecoderLayer::Norms DecoderLayer::MakeNorms(const LoadContext& load, const Decod
 }
 
 int64_t DecoderLayer::scratch_floats(int64_t num_tokens) const {
-  return std::max(attention_ ? attention_->scratch_floats(num_tokens) : mixer_->scratch_floats(num_tokens),
-                  moe_ ? moe_->scratch_floats(num_tokens) : mlp_->scratch_floats(num_tokens));
+  int64_t floats = attention_ ? attention_->scratch_floats(num_tokens) : mixer_->scratch_floats(num_tokens);
+  if (mlp_) floats = std::max(floats, mlp_->scratch_floats(num_tokens));
+  if (moe_) floats = std::max(floats, moe_->scratch_floats(num_tokens));
+  if (mlp_with_experts_) floats = std::max(floats, mlp_with_experts_->scratch_floats(num_tokens));
+  if (per_layer_input_) floats = std::max(floats, per_layer_input_->scratch_floats(num_tokens));
+  return floats;
 }
 
 void DecoderLayer::Reserve(int64_t max_tokens) const {
-  if (attention_) {
-    attention_->Reserve(max_tokens);
-  } else {
-    mixer_->Reserve(max_tokens);
-  }
-  if (moe_) {
-    moe_->Reserve(max_tokens);
-  } else {
-    mlp_->Reserve(max_tokens);
-  }
+  if (attention_) attention_->Reserve(max_tokens);
+  if (mixer_ != nullptr) mixer_->Reserve(max_tokens);
+  if (mlp_) mlp_->Reserve(max_tokens);
+  if (moe_) moe_->Reserve(max_tokens);
+  if (mlp_with_experts_) mlp_with_experts_->Reserve(max_tokens);
+  if (per_layer_input_) per_layer_input_->Reserve(max_tokens);
 }
 
 void DecoderLayer::Forward(const ModelInput& input, KVCache& cache, const std::vector<RotaryAngles>& tables,
@@ -90,8 +105,14 @@ void DecoderLayer::Forward(const ModelInput& input, KVCache& cache, const std::v
     x = hidden;
     norm_input(mlp_norms_);
   }
-  RunMlp(input, x, inner, delta);
+  RunMlp(input, x, hidden, inner, delta);
   AddDelta(mlp_norms_, num_tokens, delta, hidden);
+  if (per_layer_input_) {
+    per_layer_input_->Forward(scratch.per_layer_inputs.as<float>(), num_tokens, inner, delta, hidden, input.lora_slots);
+  }
+  if (layer_scalar_ == 1.0f) return;
+  ForEachRow(step_, num_tokens, hidden_size_,
+             [&](int64_t row) { step_.kernels->scale(hidden + row * hidden_size_, layer_scalar_, hidden_size_); });
 }
 
 void DecoderLayer::Mix(const ModelInput& input, KVCache& cache, const std::vector<RotaryAngles>& tables, const float* x,
@@ -104,9 +125,11 @@ void DecoderLayer::Mix(const ModelInput& input, KVCache& cache, const std::vecto
   }
 }
 
-void DecoderLayer::RunMlp(const ModelInput& input, const float* x, float* scratch, float* out) {
+void DecoderLayer::RunMlp(const ModelInput& input, const float* x, const float* hidden, float* scratch, float* out) {
   const auto num_tokens = static_cast<int64_t>(input.token_ids.size());
-  if (moe_) {
+  if (mlp_with_experts_) {
+    mlp_with_experts_->Forward(x, hidden, num_tokens, scratch, out, input.lora_slots);
+  } else if (moe_) {
     moe_->Forward(x, num_tokens, scratch, out, input.lora_slots);
   } else {
     mlp_->Forward(x, num_tokens, scratch, out, input.lora_slots);

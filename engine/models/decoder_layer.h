@@ -15,16 +15,18 @@ namespace vllm {
 
 // Scratch buffers of a step. The layers of a rank share them, one layer at a time.
 struct LayerScratch {
-  kernels::AlignedBuffer normed;  // [max_tokens, hidden_size] input of a block
-  kernels::AlignedBuffer delta;   // [max_tokens, hidden_size] output of a block
-  kernels::AlignedBuffer inner;   // scratch inside a block, large enough for every layer
+  kernels::AlignedBuffer normed;            // [max_tokens, hidden_size] input of a block
+  kernels::AlignedBuffer delta;             // [max_tokens, hidden_size] output of a block
+  kernels::AlignedBuffer inner;             // scratch inside a block, large enough for every layer
+  kernels::AlignedBuffer per_layer_inputs;  // [max_tokens, PerLayerInputsSpec::total_size()] if the model has them
 };
 
 class DecoderLayer {
  public:
-  // Adds the layer's KV cache or recurrent state to `cached`, which has those of the layers before.
-  DecoderLayer(const LoadContext& load, const DecoderSpec& decoder, const LayerSpec& spec, CachedLayers& cached,
-               const std::string& prefix);
+  // `kv_layer` is the index in KVCache of the K and V that the layer reads. Adds the layer's own K and V, or its
+  // recurrent state, to `cached`, which has those of the layers before.
+  DecoderLayer(const LoadContext& load, const DecoderSpec& decoder, const LayerSpec& spec, size_t kv_layer,
+               CachedLayers& cached, const std::string& prefix);
 
   // Returns the number of floats that LayerScratch::inner needs for `num_tokens` tokens.
   int64_t scratch_floats(int64_t num_tokens) const;
@@ -42,7 +44,7 @@ class DecoderLayer {
                   const std::string& prefix) const;
   void Mix(const ModelInput& input, KVCache& cache, const std::vector<RotaryAngles>& tables, const float* x,
            float* scratch, float* out);
-  void RunMlp(const ModelInput& input, const float* x, float* scratch, float* out);
+  void RunMlp(const ModelInput& input, const float* x, const float* hidden, float* scratch, float* out);
   // Computes hidden = sum_norm(hidden + residual_scale * out_norm(delta)); overwrites delta.
   void AddDelta(const Norms& norms, int64_t num_tokens, float* delta, float* hidden) const;
 
@@ -51,10 +53,13 @@ class DecoderLayer {
   float residual_scale_;
   bool parallel_;
   Norms attention_norms_, mlp_norms_;
-  std::optional<DecoderAttention> attention_;
-  std::unique_ptr<RecurrentMixer> mixer_;  // instead of attention_
+  std::unique_ptr<RecurrentMixer> mixer_;
+  std::optional<DecoderAttention> attention_;  // if there is no mixer_
   std::optional<Mlp> mlp_;
   std::optional<SparseMoe> moe_;
+  std::optional<MlpWithExperts> mlp_with_experts_;
+  std::optional<PerLayerInputBlock> per_layer_input_;
+  float layer_scalar_ = 1.0f;
 };
 
 }  // namespace vllm

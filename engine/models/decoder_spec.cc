@@ -44,10 +44,14 @@ DecoderSpec BaseDecoderSpec(const ModelConfig& config) {
   layer.attention.scale = ScoreScale(config);
   layer.attention.softcap = config.attn_logit_softcapping.value_or(0.0);
   layer.mlp.has_bias = config.mlp_bias;
-  layer.mlp.intermediate_size = config.intermediate_size;
   layer.mlp.activation = ActivationByName(config);
   for (const LayerConfig& layer_config : config.layers) {
+    layer.attention.head_dim = config.HeadDim(layer_config);
+    layer.attention.num_kv_heads = config.NumKVHeads(layer_config);
+    layer.attention.kv_source_layer = layer_config.kv_source_layer;
+    layer.attention.values_are_keys = layer_config.values_are_keys;
     layer.attention.sliding_window = layer_config.sliding_window;
+    layer.mlp.intermediate_size = config.IntermediateSize(layer_config);
     layer.attention.rotary_table = !layer_config.use_rope ? -1 : layer_config.use_local_rope ? 1 : 0;
     spec.layer.push_back(layer);
   }

@@ -11,8 +11,10 @@
 #include "engine/config/model_config.h"
 #include "engine/layers/attention/decoder_attention.h"
 #include "engine/layers/mlp/mlp.h"
+#include "engine/layers/mlp/mlp_with_experts.h"
 #include "engine/layers/mlp/sparse_moe.h"
 #include "engine/layers/norm.h"
+#include "engine/layers/per_layer_input/per_layer_inputs.h"
 #include "engine/layers/recurrent/gated_delta_net.h"
 #include "engine/layers/recurrent/mamba2.h"
 #include "engine/layers/recurrent/short_conv.h"
@@ -38,7 +40,10 @@ struct LayerSpec {
   std::optional<Mamba2Spec> mamba2;
   BlockSpec mlp_block{"mlp.", "post_attention_layernorm", "", ""};
   MlpSpec mlp;
-  std::optional<MoeSpec> moe;  // replaces mlp
+  std::optional<MoeSpec> moe;                             // replaces mlp
+  std::optional<MlpWithExpertsSpec> parallel_experts;     // their output is added to that of mlp
+  std::optional<PerLayerInputBlockSpec> per_layer_input;  // a third block
+  std::string layer_scalar;  // tensor of one element that multiplies the layer's output; empty: none
   // Both blocks read the layer's input: x += attention(in_norm(x)) + mlp(in_norm(x)). An MLP block without in_norm then
   // reads the output of attention's in_norm.
   bool parallel = false;
@@ -59,6 +64,7 @@ struct DecoderSpec {
   double residual_scale = 1.0;  // multiplies the output of a block
   double logits_scale = 1.0;
   double logits_softcap = 0.0;  // 0: none
+  std::optional<PerLayerInputsSpec> per_layer_inputs;
   std::vector<LayerSpec> layer;
 };
 

@@ -30,6 +30,7 @@ constexpr Architecture kArchitectures[] = {
     {"GPT2LMHeadModel", Gpt2Spec},
     {"Gemma2ForCausalLM", Gemma2Spec},
     {"Gemma3ForCausalLM", Gemma3Spec},
+    {"Gemma4ForCausalLM", Gemma4Spec},
     {"GemmaForCausalLM", GemmaSpec},
     {"Lfm2ForCausalLM", Lfm2Spec},
     {"MixtralForCausalLM", MixtralSpec},
@@ -47,6 +48,7 @@ constexpr Architecture kArchitectures[] = {
 
     // Vision-language models; only their text model runs.
     {"Gemma3ForConditionalGeneration", VisionLanguageSpec},
+    {"Gemma4ForConditionalGeneration", VisionLanguageSpec},
     {"InternVLForConditionalGeneration", VisionLanguageSpec},
     {"LlavaForConditionalGeneration", VisionLanguageSpec},
     {"LlavaNextForConditionalGeneration", VisionLanguageSpec},

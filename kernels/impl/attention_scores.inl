@@ -24,17 +24,16 @@ static inline void LocateGroups(const AttentionArgs& args, const AttentionTask& 
   const KVCacheLayout& layout = args.layout;
   const int64_t key_stride = layout.KeyStride();
   const int64_t value_stride = layout.ValueStride();
-  const int64_t key_offset = task.kv_head * layout.KeyBytes();
-  const int64_t value_offset = task.kv_head * layout.ValueBytes();
+  const char* key_base = static_cast<const char*>(args.key_cache) + task.kv_head * layout.KeyBytes();
+  const char* value_base = static_cast<const char*>(args.value_cache) + task.kv_head * layout.ValueBytes();
   const int64_t key_elements = layout.block_size * layout.KeyDims();
   const int64_t padded = PaddedHeadDim(layout.head_dim);
   const int64_t position = base + first_group * kTokensPerKeyGroup;
   int64_t block = position / layout.block_size;
   int64_t offset = position % layout.block_size;
   for (int64_t g = first_group; g < end_group; ++g) {
-    const int64_t block_id = task.block_table[block];
-    const char* k = static_cast<const char*>(args.key_cache) + block_id * key_stride + key_offset;
-    const char* v = static_cast<const char*>(args.value_cache) + block_id * value_stride + value_offset;
+    const char* k = key_base + task.block_table[block] * key_stride;
+    const char* v = value_base + task.block_table[block] * value_stride;
     groups.keys[g] = reinterpret_cast<const Element*>(k) + offset * layout.KeyDims();
     groups.values[g] = reinterpret_cast<const Element*>(v) + offset * padded;
     if constexpr (KV::kScaled) {

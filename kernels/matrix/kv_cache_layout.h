@@ -1,8 +1,8 @@
 // Layout of K and V in the paged KV cache: element types, block sizes in bytes, and where the vectors of a token are
 // written. Any thread; several threads may write different tokens or KV heads.
 //
-// K of a layer is [num_blocks, num_kv_heads, KeyBytes], V is [num_blocks, num_kv_heads, ValueBytes], and block_stride
-// may put other data between the blocks. Within a block and head:
+// K of a layer is [num_blocks, num_kv_heads, KeyBytes], V is [num_blocks, num_kv_heads, ValueBytes]. If block_stride is
+// set, blocks of K and blocks of V are block_stride bytes apart instead. Within a block and head:
 //
 //   K  [block_size / 16, head_dim, 16]  sixteen tokens interleaved, so that one vector holds a dimension of 16 keys
 //   V  [block_size, head_dim_padded]    head_dim_padded: head_dim rounded up to a multiple of 16
@@ -58,7 +58,7 @@ struct KVCacheLayout {
   int64_t block_size = 16;  // a multiple of 16
   int64_t num_kv_heads = 1;
   int64_t head_dim = 0;
-  int64_t block_stride = 0;  // bytes between blocks, if K and V are parts of larger blocks; 0: they are contiguous
+  int64_t block_stride = 0;  // 0: blocks are adjacent
 
   bool InPairs() const { return dtype == KVDType::kBFloat16; }
   // Number of stored dimensions of K: head_dim, rounded up to even if stored in pairs.
@@ -68,7 +68,7 @@ struct KVCacheLayout {
   int64_t KeyBytes() const { return block_size * KeyDims() * ElementBytes() + ScaleBytes(); }
   int64_t ValueBytes() const { return block_size * PaddedHeadDim(head_dim) * ElementBytes() + ScaleBytes(); }
   int64_t BlockBytes() const { return num_kv_heads * (KeyBytes() + ValueBytes()); }
-  // Bytes from one block of K, or of V, to the next.
+  // Bytes from K (or V) of one block to K (or V) of the next.
   int64_t KeyStride() const { return block_stride > 0 ? block_stride : num_kv_heads * KeyBytes(); }
   int64_t ValueStride() const { return block_stride > 0 ? block_stride : num_kv_heads * ValueBytes(); }
 

@@ -29,7 +29,7 @@ LONG_FACTORS = [1.5 + 0.5 * i for i in range(3)]
 
 # name -> (GGUF architecture, config class, model class, overrides, options). Options:
 #   "type"      type of all matrices; the default is BF16
-#   "types"     type of each matrix, by the last part of its GGUF name
+#   "types"     type of some matrices, by the last part of their GGUF names
 #   "split"     if greater than 1, write several files of 10 tensors each
 #   "fuse_qkv"  write q, k and v as one matrix
 #   "no_bias"   a list of "TENSOR" or "LAYER.TENSOR", whose biases are zero in the model and missing from the file
@@ -135,7 +135,25 @@ CASES["qwen3next"] = ("qwen3next", "Qwen3NextConfig", "Qwen3NextForCausalLM", di
 CASES["qwen35_q8_0"] = ("qwen35", "Qwen3_5TextConfig", "Qwen3_5ForCausalLM",
                         dict(LINEAR_HEADS, linear_value_head_dim=16, intermediate_size=64), {"type": Type.Q8_0})
 
+GEMMA4 = dict(head_dim=8, global_head_dim=16, sliding_window=9, final_logit_softcapping=3.0, tie_word_embeddings=True,
+              vocab_size_per_layer_input=64, rope_parameters=dict(
+                  full_attention=dict(rope_type="proportional", partial_rotary_factor=0.5, rope_theta=5e3),
+                  sliding_attention=dict(rope_type="default", rope_theta=300.0)))
+CASES["gemma4"] = ("gemma4", "Gemma4TextConfig", "Gemma4ForCausalLM",
+                   dict(GEMMA4, num_hidden_layers=4, hidden_size_per_layer_input=12, num_kv_shared_layers=2,
+                        use_double_wide_mlp=True, intermediate_size=20,
+                        layer_types=["sliding_attention", "full_attention"] * 2), {})
+CASES["gemma4_moe"] = ("gemma4", "Gemma4TextConfig", "Gemma4ForCausalLM",
+                       dict(GEMMA4, hidden_size_per_layer_input=0, attention_k_eq_v=True, enable_moe_block=True,
+                            num_global_key_value_heads=1, num_experts=4, top_k_experts=2, moe_intermediate_size=12,
+                            layer_types=["sliding_attention", "full_attention"]), {})
+CASES["gemma4_quantized"] = ("gemma4", "Gemma4TextConfig", "Gemma4ForCausalLM",
+                             dict(GEMMA4, num_hidden_layers=4, hidden_size_per_layer_input=64, intermediate_size=64,
+                                  num_kv_shared_layers=2, layer_types=["sliding_attention", "full_attention"] * 2),
+                             {"type": Type.Q8_0, "types": {"per_layer_token_embd": Type.Q5_K}})
+
 PERMUTED = ("llama", "granite", "smollm3", "arcee")
+NORM_OFFSETS = ("gemma", "gemma2", "gemma3")  # norm weights are stored as offsets from 1 in Hugging Face's files
 
 
 def permute(weights, n_head):
@@ -181,7 +199,7 @@ def flat_names(state, architecture, config):
             gate, up = tensor.chunk(2, dim=1)
             tensors[name.replace("gate_up_proj", "gate_proj.weight")] = gate
             tensors[name.replace("gate_up_proj", "up_proj.weight")] = up
-        elif name.endswith("mlp.experts.down_proj"):
+        elif name.endswith((".experts.gate_up_proj", ".experts.down_proj", ".layer_scalar")):
             tensors[name + ".weight"] = tensor
         elif ".q_layernorm.norms." in name or ".k_layernorm.norms." in name:
             stem, index = name.removesuffix(".weight").split(".norms.")
@@ -222,6 +240,14 @@ def linear_attention(names, name, tensor, architecture, config):
     return {names.get_name(name, try_suffixes=(".weight",)): tensor.numpy()}
 
 
+def gguf_name(names, name):
+    """Returns the GGUF name of a tensor, which the gguf package knows unless llama.cpp's converter chooses it."""
+    for ending, stem in ((".router.scale", "ffn_gate_inp"), (".router.per_expert_scale", "ffn_down_exps")):
+        if name.endswith(ending):
+            return f"blk.{name.split('.')[2]}.{stem}.scale"
+    return names.get_name(name, try_suffixes=(".weight", ".bias"))
+
+
 def to_gguf(state, architecture, config, fuse_qkv):
     """Returns a dict from GGUF names to arrays, with rows in llama.cpp's order."""
     names = gguf.get_tensor_name_map(next(k for k, v in gguf.MODEL_ARCH_NAMES.items() if v == architecture),
@@ -233,7 +259,7 @@ def to_gguf(state, architecture, config, fuse_qkv):
         if architecture in PERMUTED and name.endswith(("k_proj.weight", "k_proj.bias")):
             tensor = permute(tensor, config.num_key_value_heads)
         is_linear = architecture.startswith(("qwen35", "qwen3next"))
-        if (architecture.startswith("gemma") or (is_linear and "linear_attn" not in name)) and name.endswith("norm.weight"):
+        if (architecture in NORM_OFFSETS or (is_linear and "linear_attn" not in name)) and name.endswith("norm.weight"):
             tensor = tensor + 1
         if is_linear and "linear_attn." in name:
             tensors.update(linear_attention(names, name, tensor, architecture, config))
@@ -242,7 +268,7 @@ def to_gguf(state, architecture, config, fuse_qkv):
             tensor = tensor.T
         if name.endswith("mlp.shared_expert_gate.weight"):
             tensor = tensor.squeeze(0)
-        new = names.get_name(name, try_suffixes=(".weight", ".bias"))
+        new = gguf_name(names, name)
         assert new, name
         tensors[new] = tensor.numpy()
     if fuse_qkv:
@@ -266,7 +292,7 @@ def from_gguf(tensors, state, architecture, config):
     names = gguf.get_tensor_name_map(next(k for k, v in gguf.MODEL_ARCH_NAMES.items() if v == architecture),
                                      config.num_hidden_layers)
     for name, tensor in flat.items():
-        owner[names.get_name(name, try_suffixes=(".weight", ".bias"))] = int(tensor.reshape(-1)[0])
+        owner[gguf_name(names, name)] = int(tensor.reshape(-1)[0])
     keys = list(state)
     for name, values in tensors.items():
         if values.ndim == 1:
@@ -297,6 +323,34 @@ def without_biases(model, architecture, config, missing):
     return left_out
 
 
+def write_gemma4_keys(writer, config):
+    full, sliding = (config.per_layer_config[kind] for kind in ("full_attention", "sliding_attention"))
+    is_sliding = [kind == "sliding_attention" for kind in config.layer_types]
+    first_shared = config.num_hidden_layers - config.num_kv_shared_layers
+    wide = 2 if config.use_double_wide_mlp else 1
+    writer.add_feed_forward_length([config.intermediate_size * (wide if i >= first_shared else 1)
+                                    for i in range(config.num_hidden_layers)])
+    writer.add_head_count_kv([(sliding if s else full).num_key_value_heads for s in is_sliding])
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_final_logit_softcapping(config.final_logit_softcapping)
+    writer.add_rope_freq_base(config.rope_parameters["full_attention"]["rope_theta"])
+    writer.add_rope_freq_base_swa(config.rope_parameters["sliding_attention"]["rope_theta"])
+    writer.add_rope_dimension_count(full.head_dim)
+    writer.add_rope_dimension_count_swa(sliding.head_dim)
+    writer.add_key_length(full.head_dim)
+    writer.add_value_length(full.head_dim)
+    writer.add_key_length_swa(sliding.head_dim)
+    writer.add_value_length_swa(sliding.head_dim)
+    writer.add_sliding_window(config.sliding_window)
+    writer.add_sliding_window_pattern(is_sliding)
+    writer.add_shared_kv_layers(config.num_kv_shared_layers)
+    writer.add_embedding_length_per_layer_input(config.hidden_size_per_layer_input)
+    if config.enable_moe_block:
+        writer.add_expert_count(config.num_experts)
+        writer.add_expert_used_count(config.top_k_experts)
+        writer.add_expert_feed_forward_length(config.moe_intermediate_size)
+
+
 def write_keys(writer, architecture, config):
     def get(name, default=None):
         value = getattr(config, name, None)
@@ -308,8 +362,11 @@ def write_keys(writer, architecture, config):
     writer.add_block_count(config.num_hidden_layers)
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
-    writer.add_feed_forward_length(get("intermediate_size", 4 * config.hidden_size))
+    if architecture != "gemma4":
+        writer.add_feed_forward_length(get("intermediate_size", 4 * config.hidden_size))
     writer.add_head_count(config.num_attention_heads)
+    if architecture == "gemma4":
+        return write_gemma4_keys(writer, config)
     if architecture == "gpt2":
         writer.add_layer_norm_eps(config.layer_norm_epsilon)
         return
@@ -384,6 +441,10 @@ def write_vocabulary(writer, config):
 
 def rope_tensors(architecture, config):
     rope = getattr(config, "rope_parameters", None) or {}
+    if architecture == "gemma4":
+        half = config.per_layer_config["full_attention"].head_dim // 2
+        rotated = int(rope["full_attention"]["partial_rotary_factor"] * half)
+        return {"rope_freqs.weight": np.array([1.0] * rotated + [1e30] * (half - rotated), dtype=np.float32)}
     if rope.get("rope_type") == "llama3":
         head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         freqs = 1.0 / (rope["rope_theta"] ** (torch.arange(0, head_dim, 2, dtype=torch.float32) / head_dim))
@@ -420,12 +481,17 @@ def make(name, seed, output):
             is_norm = "norm" in parameter_name or ".ln_" in parameter_name
             values = torch.randn_like(parameter) * (0.3 if is_norm else 0.25)
             is_linear = architecture.startswith(("qwen35", "qwen3next"))
-            is_zero_centered = architecture.startswith("gemma") or (is_linear and "linear_attn" not in parameter_name)
-            if is_norm and not is_zero_centered and parameter_name.endswith("weight"):
+            is_zero_centered = architecture in NORM_OFFSETS or (is_linear and "linear_attn" not in parameter_name)
+            if architecture == "gemma4":
+                values += 1.0 if is_norm or parameter_name.endswith("scale") else 0.0
+            elif is_norm and not is_zero_centered and parameter_name.endswith("weight"):
                 values += 1.0
-            if architecture.startswith("gemma") or is_linear:
+            if architecture in NORM_OFFSETS or is_linear:
                 values *= 0.5
             parameter.copy_(values.to(torch.bfloat16).to(torch.float32))
+        for buffer_name, buffer in model.named_buffers():
+            if buffer_name.endswith("layer_scalar"):
+                buffer.fill_(0.75)
         left_out = without_biases(model, architecture, config, options.get("no_bias", ()))
     state = {k: v for k, v in model.state_dict().items() if "rotary" not in k}
     if config.tie_word_embeddings:
@@ -446,7 +512,7 @@ def make(name, seed, output):
         kind = Type.F32
         if values.ndim > 1 and not any(part in tensor_name for part in ("ffn_gate_inp", "norm", "ssm_conv1d")):
             stem = tensor_name.removesuffix(".weight").split(".")[-1]
-            kind = options["types"][stem] if "types" in options else options.get("type", Type.BF16)
+            kind = options.get("types", {}).get(stem, options.get("type", Type.BF16))
         data, stored_values = encode(rng, np.ascontiguousarray(values, dtype=np.float32), kind,
                                      options.get("shrink", 1.0))
         writer.add_tensor(tensor_name, np.ascontiguousarray(data), raw_dtype=kind)

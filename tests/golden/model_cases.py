@@ -21,6 +21,9 @@ FAMILIES = {
     "GemmaForCausalLM": ("GemmaConfig", dict(head_dim=12)),
     "Gemma2ForCausalLM": ("Gemma2Config", dict(head_dim=12)),
     "Gemma3ForCausalLM": ("Gemma3TextConfig", dict(head_dim=12, num_hidden_layers=3, hidden_size=24)),
+    "Gemma4ForCausalLM": ("Gemma4TextConfig", dict(head_dim=8, global_head_dim=12, num_hidden_layers=3, hidden_size=24,
+                                                   hidden_size_per_layer_input=0, vocab_size_per_layer_input=64,
+                                                   tie_word_embeddings=True)),
     "Phi3ForCausalLM": ("Phi3Config", {}),
     "SmolLM3ForCausalLM": ("SmolLM3Config", {}),
     "Olmo2ForCausalLM": ("Olmo2Config", {}),
@@ -43,6 +46,10 @@ FAMILIES = {
     "GPT2LMHeadModel": ("GPT2Config", dict(num_key_value_heads=None, intermediate_size=None, hidden_size=24)),
     "OPTForCausalLM": ("OPTConfig", dict(num_key_value_heads=None, intermediate_size=None, ffn_dim=48)),
 }
+
+SLIDING, FULL = "sliding_attention", "full_attention"
+GEMMA4_ROPE = dict(full_attention=dict(rope_type="proportional", partial_rotary_factor=0.5, rope_theta=5e3),
+                   sliding_attention=dict(rope_type="default", rope_theta=300.0))
 
 SHORT = [1.0 + 0.125 * i for i in range(4)]
 LONG = [1.5 + 0.5 * i for i in range(4)]
@@ -95,6 +102,27 @@ CASES = {
     "gemma3_vision": ("Gemma3ForCausalLM", dict(sliding_window=9, query_pre_attn_scalar=12), {"style": "vision"}),
     "gemma3_vision_old": ("Gemma3ForCausalLM", dict(sliding_window=9, query_pre_attn_scalar=12),
                           {"style": "vision_old"}),
+    "gemma4": ("Gemma4ForCausalLM", dict(sliding_window=9, final_logit_softcapping=3.0, rope_parameters=GEMMA4_ROPE,
+                                         layer_types=[SLIDING, SLIDING, FULL]), {}),
+    "gemma4_k_eq_v": ("Gemma4ForCausalLM", dict(sliding_window=9, attention_k_eq_v=True, num_global_key_value_heads=1,
+                                                attention_bias=True, num_hidden_layers=4, intermediate_size=30,
+                                                layer_types=[SLIDING, FULL, SLIDING, FULL]), {}),
+    "gemma4_shared": ("Gemma4ForCausalLM", dict(sliding_window=9, num_kv_shared_layers=3, use_double_wide_mlp=True,
+                                                hidden_size_per_layer_input=6, num_hidden_layers=6,
+                                                intermediate_size=14, rope_parameters=GEMMA4_ROPE,
+                                                layer_types=[SLIDING, FULL, SLIDING, SLIDING, SLIDING, FULL]),
+                      {"first_seed": 16}),
+    "gemma4_moe": ("Gemma4ForCausalLM", dict(sliding_window=9, enable_moe_block=True, num_experts=4, top_k_experts=2,
+                                             moe_intermediate_size=10, intermediate_size=20, num_hidden_layers=2,
+                                             tie_word_embeddings=False, layer_types=[SLIDING, FULL]),
+                   {"first_seed": 6}),
+    "gemma4_old": ("Gemma4ForCausalLM", dict(sliding_window=17, num_kv_shared_layers=2, attention_k_eq_v=True,
+                                             num_global_key_value_heads=1, hidden_size_per_layer_input=4,
+                                             intermediate_size=20, num_hidden_layers=4,
+                                             layer_types=[SLIDING, FULL, SLIDING, FULL]), {"style": "old"}),
+    "gemma4_vision": ("Gemma4ForCausalLM", dict(sliding_window=9, hidden_size_per_layer_input=4,
+                                                layer_types=[FULL, SLIDING, FULL]),
+                      {"style": "vision", "first_seed": 12}),
     "phi3": ("Phi3ForCausalLM", {}, {}),
     "phi3_window": ("Phi3ForCausalLM", dict(sliding_window=9, num_key_value_heads=4, tie_word_embeddings=True), {}),
     "phi3_partial": ("Phi3ForCausalLM", dict(partial_rotary_factor=0.75), {}),
@@ -195,14 +223,17 @@ def make_model(architecture, overrides, seed):
         for name, parameter in model.named_parameters():
             is_norm = "norm" in name or ".ln_" in name
             is_token_table = any(part in name for part in ("embed_tokens", "word_embeddings", "wte", "lm_head"))
-            is_zero_centered = is_gemma or (has_linear_attention and "linear_attn" not in name)
+            is_zero_centered = (is_gemma and not architecture.startswith("Gemma4")) or (has_linear_attention and "linear_attn" not in name)
             values = torch.randn_like(parameter)
             if is_token_table:
                 # Gemma multiplies the embedding by sqrt(hidden_size).
                 values *= (0.15 if is_gemma else 0.4) * torch.exp(0.8 * torch.randn(parameter.shape[0], 1))
-            elif is_norm:
+            elif is_norm or name.endswith("scale"):
                 values = values * 0.3 + (0.0 if is_zero_centered or name.endswith(".bias") else 1.0)
             else:
                 values *= 0.17
             parameter.copy_(values.to(torch.bfloat16).to(torch.float32))
+        for name, buffer in model.named_buffers():
+            if name.endswith("layer_scalar"):
+                buffer.copy_((0.5 + torch.rand_like(buffer)).to(torch.bfloat16).to(torch.float32))
     return model

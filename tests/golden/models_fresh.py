@@ -38,6 +38,33 @@ def rope(rng, overrides, rotary_dim):
     overrides["rope_parameters"] = dict(parameters[kind], rope_theta=theta)
 
 
+def gemma4(rng, overrides, window):
+    """Sets the switches of Gemma 4."""
+    pick = rng.choice
+    layers = overrides["num_hidden_layers"]
+    kinds = [pick(["sliding_attention", "full_attention"]) for _ in range(layers - 1)] + ["full_attention"]
+    # Shared layers need a layer of each type before them.
+    num_shared = pick([n for n in range(layers) if set(kinds[:layers - n]) == set(kinds)])
+    heads = overrides["num_attention_heads"]
+    overrides.update(
+        layer_types=kinds, num_kv_shared_layers=num_shared, use_double_wide_mlp=pick([True, False]),
+        sliding_window=window, head_dim=pick([8, 10, 14, 24]), global_head_dim=pick([8, 12, 20]),
+        attention_k_eq_v=pick([True, False]), attention_bias=pick([True, False]),
+        num_global_key_value_heads=pick([n for n in (1, 2, 4) if heads % n == 0]),
+        # transformers 5.23 fails on a model with shared layers but without per-layer inputs.
+        hidden_size_per_layer_input=pick([4, 10] if num_shared else [0, 4, 10]),
+        vocab_size_per_layer_input=overrides["vocab_size"],
+        final_logit_softcapping=pick([None, 2.0, 30.0]), hidden_activation=pick(["gelu_pytorch_tanh", "silu"]),
+        rope_parameters=dict(
+            full_attention=pick([dict(rope_type="proportional", partial_rotary_factor=pick([0.0, 0.25, 0.5, 1.0]),
+                                      rope_theta=1e6),
+                                 dict(rope_type="default", rope_theta=500.0)]),
+            sliding_attention=dict(rope_type="default", rope_theta=pick([1e4, 200.0]))))
+    if pick([True, False]):
+        overrides.update(enable_moe_block=True, num_experts=5, top_k_experts=pick([1, 2, 5]),
+                         moe_intermediate_size=pick([10, 18]))
+
+
 def random_overrides(architecture, rng):
     pick = rng.choice
     kv_heads = pick([1, 2, 2, 4])
@@ -69,7 +96,9 @@ def random_overrides(architecture, rng):
         rope(rng, o, dim)
         if architecture == "Qwen3ForCausalLM":
             o.update(head_dim=own_head_dim, attention_bias=pick([True, False]))
-    if architecture.startswith("Gemma"):
+    if architecture == "Gemma4ForCausalLM":
+        gemma4(rng, o, window)
+    elif architecture.startswith("Gemma"):
         o.update(head_dim=own_head_dim, attention_bias=pick([True, False]))
     if architecture in ("Gemma2ForCausalLM", "Gemma3ForCausalLM"):
         o.update(sliding_window=window, query_pre_attn_scalar=pick([8, 30]),
@@ -221,7 +250,8 @@ def check(program, architecture, seed, directory):
     ours = prompt_logprobs(answer, length, overrides["vocab_size"])
     ours_off, theirs_off = (ours - expected).square().mean(-1), (bfloat16 - expected).square().mean(-1)
     ratio = float((ours_off.mean() / theirs_off.mean()).sqrt())
-    if "num_experts_per_tok" in overrides:
+    has_experts = "num_experts_per_tok" in overrides or "top_k_experts" in overrides
+    if has_experts:
         # If rounding changes the choice of an expert, the error jumps by an arbitrary amount. Therefore, use the mean
         # over positions instead of the root mean square. main() checks the mean over checkpoints.
         ratio = float(ours_off.sqrt().mean() / theirs_off.sqrt().mean())
@@ -229,7 +259,7 @@ def check(program, architecture, seed, directory):
     if not worst <= max(1e-4, 4 * own_error):
         raise RuntimeError(f"log-probabilities differ by {worst:.1e} spreads")
     # On one of a few dozen random models, our error is a little larger than transformers'. main() checks the mean.
-    if not ratio <= 1.25 and "num_experts_per_tok" not in overrides:
+    if not ratio <= 1.25 and not has_experts:
         raise RuntimeError(f"the bfloat16 error is {ratio:.2f} times that of transformers")
     best = bfloat16.argmax(-1)
     counts = (int((ours.argmax(-1) == best).sum()), int((expected.argmax(-1) == best).sum()), length - 1)

@@ -39,6 +39,8 @@ def greedy(model, prompt):
 def old_config(config):
     """Returns the config as transformers wrote it before version 5."""
     config["torch_dtype"] = config.pop("dtype")
+    if config["model_type"] == "gemma4_text":
+        return gemma4_hub_config(config)
     config.pop("layer_types", None)
     rope = config.pop("rope_parameters", None)
     if not rope:
@@ -51,6 +53,14 @@ def old_config(config):
         config["partial_rotary_factor"] = rope.pop("partial_rotary_factor")
     if rope.get("rope_type", "default") != "default":
         config["rope_scaling"] = rope
+    return config
+
+
+def gemma4_hub_config(config):
+    """Replaces per_layer_config, which transformers 5 writes, by the fields of published files."""
+    full = next(iter(config.pop("per_layer_config").values()), {})
+    config["global_head_dim"] = full.get("head_dim", config["head_dim"])
+    config["num_global_key_value_heads"] = full.get("num_key_value_heads", config["num_key_value_heads"])
     return config
 
 
@@ -87,9 +97,10 @@ def restyle(directory, options, overrides):
         tensors["mtp.norm.weight"] = torch.ones(2, dtype=torch.bfloat16)
         config = whole
     elif style in ("vision", "vision_old", "llava"):
-        outer = "LlavaForConditionalGeneration" if style == "llava" else "Gemma3ForConditionalGeneration"
+        model_type = "llava" if style == "llava" else config["model_type"].removesuffix("_text")
+        outer = model_type.capitalize() + "ForConditionalGeneration"
         text = old_config(config) if style == "vision_old" else config
-        whole = {"architectures": [outer], "model_type": "llava" if style == "llava" else "gemma3",
+        whole = {"architectures": [outer], "model_type": model_type,
                  "eos_token_id": text.pop("eos_token_id"), "text_config": text, "vision_config": {"hidden_size": 8}}
         for name in ("dtype", "torch_dtype"):
             if name in text:

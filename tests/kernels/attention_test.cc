@@ -318,6 +318,27 @@ TEST_P(AttentionTest, ZeroAndTinyValuesInInt8KVCacheGiveNearlyZero) {
   }
 }
 
+TEST_P(AttentionTest, BlocksOfSeveralLayersMayAlternateInOneBuffer) {
+  for (const KVDType dtype : kTypes) {
+    Case c(random_, 20, 2, 2, 32, 300, 0, dtype);
+    const std::vector<float> expected = c.Run(kernels(), 5);
+    const KVCacheLayout adjacent = c.args.layout;
+    const int64_t key_bytes = adjacent.KeyStride();
+    c.args.layout.block_stride = adjacent.BlockBytes() + 128;
+    std::vector<std::byte> cache(c.blocks.size() * static_cast<size_t>(c.args.layout.block_stride), std::byte{0xff});
+    c.args.key_cache = cache.data() + 64;
+    c.args.value_cache = cache.data() + 64 + key_bytes;
+    for (int64_t t = 0; t < c.length; ++t) {
+      const int64_t slot = c.blocks[static_cast<size_t>(t / 32)] * 32 + t % 32;
+      for (int64_t h = 0; h < 2; ++h) {
+        const auto at = static_cast<size_t>((t * 2 + h) * 20);
+        WriteKV(c.args.layout, cache.data() + 64, cache.data() + 64 + key_bytes, slot, h, &c.key[at], &c.value[at]);
+      }
+    }
+    EXPECT_EQ(c.Run(kernels(), 5), expected) << ToString(dtype);
+  }
+}
+
 TEST_P(AttentionTest, TaskOfOneRowMayExceedTheMaximumNumberOfQueries) {
   Case c(random_, 16, 1, 71, 16, 20, 0, KVDType::kFloat32);
   const std::vector<float> out = c.Run(kernels(), 1);

@@ -74,14 +74,50 @@ TEST(KVCacheGroupsTest, LayersWithDifferentWindowsAreInDifferentGroups) {
   EXPECT_EQ(groups.tensors.size(), 1u);
 }
 
-TEST(KVCacheGroupsTest, LayersWithDifferentHeadsAndWindowsFormOneFullAttentionGroup) {
-  auto layers = Layers({32, 0, 32, 0});
-  layers[2].num_kv_heads = 4;
+// Returns `count` layers, of which every `period`-th has full attention and the others a window of 512.
+std::vector<KVCacheSpec> Interleaved(int64_t count, int64_t period, KVCacheSpec full, KVCacheSpec sliding) {
+  std::vector<KVCacheSpec> layers;
+  for (int64_t i = 1; i <= count; ++i) layers.push_back(i % period == 0 ? full : sliding);
+  return layers;
+}
+
+TEST(KVCacheGroupsTest, LayersWithDifferentHeadsAndWindowsArePackedIntoBlocksOfEqualSize) {
+  // As in Gemma 4 E2B without the layers that share K and V.
+  const auto layers = Interleaved(15, 5, {1, 512, 0}, {1, 256, 512});
   const KVCacheGroups groups = MakeKVCacheGroups(layers);
-  ExpectValid(layers, groups);
-  EXPECT_EQ(groups.windows, V{0});
-  EXPECT_EQ(groups.tensors.size(), 4u);
-  EXPECT_EQ(groups.BlockBytes(16, kernels::KVDType::kBFloat16), (2 + 2 + 4 + 2) * 16 * 128 * 2);
+  ASSERT_TRUE(groups.is_packed());
+  EXPECT_TRUE(groups.tensors.empty());
+  EXPECT_EQ(groups.windows, (V{0, 512, 512}));
+  EXPECT_EQ(groups.layers[4].group, 0u);
+  EXPECT_EQ(groups.layers[14].tensor, 2u);
+  EXPECT_EQ(groups.BlockBytes(16, kernels::KVDType::kBFloat16), 3 * 2 * 16 * 512 * 2);
+}
+
+TEST(KVCacheGroupsTest, PackedLayersOfAGroupDoNotOverlap) {
+  for (const kernels::KVDType dtype : {kernels::KVDType::kFloat32, kernels::KVDType::kInt8}) {
+    const auto layers = Interleaved(31, 6, {2, 40, 0}, {3, 20, 512});
+    const KVCacheGroups groups = MakeKVCacheGroups(layers);
+    for (size_t i = 0; i < layers.size(); ++i) {
+      const int64_t begin = groups.PackedOffset(i, 16, dtype);
+      const int64_t end = begin + layers[i].Layout(16, dtype).BlockBytes();
+      EXPECT_EQ(begin % 64, 0);
+      EXPECT_LE(end, groups.BlockBytes(16, dtype));
+      EXPECT_EQ(groups.windows[groups.layers[i].group], layers[i].sliding_window);
+      for (size_t j = 0; j < i; ++j) {
+        if (groups.layers[j].group != groups.layers[i].group) continue;
+        const int64_t other = groups.PackedOffset(j, 16, dtype);
+        EXPECT_TRUE(other + layers[j].Layout(16, dtype).BlockBytes() <= begin || other >= end) << i << " " << j;
+      }
+    }
+  }
+}
+
+TEST(KVCacheGroupsTest, PackedBlocksAreAtMostHalfAgainAsLargeAsTheSmallestKindNeeds) {
+  // As in Gemma 4 26B-A4B: 5 layers of 1024 elements and 25 of 2048. Blocks of 6 * 1024 need fewer groups than blocks
+  // of 5 * 1024, in which a fifth of every group with a window would be empty.
+  const KVCacheGroups groups = MakeKVCacheGroups(Interleaved(30, 6, {2, 512, 0}, {8, 256, 1024}));
+  EXPECT_EQ(groups.windows.size(), 10u);
+  EXPECT_EQ(groups.BlockBytes(16, kernels::KVDType::kBFloat16), 6 * 2 * 16 * 1024 * 2);
 }
 
 TEST(KVCacheGroupsTest, LayersWithDifferentHeadsButTheSameWindowFormOneSlidingGroup) {

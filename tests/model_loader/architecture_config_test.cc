@@ -142,6 +142,36 @@ TEST(ArchitectureConfigTest, MissingFieldsGetTheArchitecturesDefaults) {
   EXPECT_EQ(gemma2.query_pre_attn_scalar, 256.0);
   EXPECT_EQ(gemma2.norm_offset, 1.0);
   EXPECT_FALSE(Load(Config("gemma2", {{"attn_logit_softcapping", nullptr}})).attn_logit_softcapping);
+  json gemma4_fields =
+      Config("gemma4_text",
+             {{"enable_moe_block", true}, {"num_experts", 4}, {"top_k_experts", 2}, {"moe_intermediate_size", 12}});
+  gemma4_fields.erase("num_key_value_heads");
+  gemma4_fields.erase("head_dim");
+  const ModelConfig gemma4 = Load(gemma4_fields);
+  EXPECT_EQ(gemma4.num_key_value_heads, 4);
+  EXPECT_EQ(gemma4.head_dim, 256);
+  EXPECT_EQ(gemma4.global_head_dim, 512);
+  EXPECT_EQ(gemma4.num_global_key_value_heads, 0);
+  EXPECT_EQ(gemma4.hidden_act, "gelu_pytorch_tanh");
+  EXPECT_EQ(gemma4.norm_offset, 0.0);
+  EXPECT_EQ(gemma4.rms_norm_eps, 1e-6);
+  EXPECT_TRUE(gemma4.tie_word_embeddings);
+  EXPECT_FALSE(gemma4.attention_bias);
+  EXPECT_FALSE(gemma4.final_logit_softcapping);
+  EXPECT_EQ(Windows(gemma4), (std::vector<int64_t>{512, 512, 512, 512, 512, 0}));
+  EXPECT_EQ(gemma4.rope_theta, 1e6);
+  EXPECT_EQ(gemma4.rope_scaling.kind, RopeScaling::Kind::kProportional);
+  EXPECT_EQ(gemma4.rope_scaling.partial_rotary_factor, 0.25);
+  EXPECT_EQ(gemma4.rope_scaling.factor, 1.0);
+  EXPECT_EQ(gemma4.rope_local_theta, 1e4);
+  EXPECT_EQ(gemma4.hidden_size_per_layer_input, 256);
+  EXPECT_EQ(gemma4.vocab_size_per_layer_input, 262144);
+  EXPECT_TRUE(gemma4.norm_topk_prob);
+  for (const LayerConfig& layer : gemma4.layers) {
+    EXPECT_LT(layer.kv_source_layer, 0);
+    EXPECT_FALSE(layer.values_are_keys);
+    EXPECT_EQ(layer.intermediate_size, 0);
+  }
   EXPECT_EQ(Load(Config("smollm3")).rope_theta, 2e6);
   EXPECT_EQ(Load(Config("granite")).attention_multiplier, 1.0);
   EXPECT_EQ(Load(Config("arcee")).hidden_act, "relu2");
@@ -201,7 +231,8 @@ TEST(ArchitectureConfigTest, ConfigsWithChangedBytesLoadOrAreRejected) {
     return random >> 8;
   };
   TempDirectory directory;
-  for (const char* model_type : {"gemma3_text", "phi3", "qwen2_moe", "smollm3", "falcon", "gpt2", "opt", "mixtral"}) {
+  for (const char* model_type :
+       {"gemma3_text", "gemma4_text", "phi3", "qwen2_moe", "smollm3", "falcon", "gpt2", "opt", "mixtral"}) {
     const std::string original = Config(model_type, {{"num_hidden_layers", 2},
                                                      {"layer_types", {"full_attention", "full_attention"}},
                                                      {"no_rope_layers", {1, 0}},

@@ -66,6 +66,15 @@ class KVProbeModel final : public Model {
       // Visit only group 0, because the layers of the other groups share its memory.
       if (place.group != 0) continue;
       const kernels::KVCacheLayout layout = cache.Layout(layer);
+      if (cache.groups().is_packed()) {
+        // K of the first layer of a group is at the beginning of its blocks.
+        if (place.tensor != 0) continue;
+        const auto stride = static_cast<size_t>(layout.block_stride);
+        for (size_t block = 0; block < seen.size(); ++block) {
+          if (seen[block] == 0) visit(static_cast<std::byte*>(cache.key(layer)) + block * stride, stride);
+        }
+        continue;
+      }
       const auto key_bytes = static_cast<size_t>(layout.num_kv_heads * layout.KeyBytes());
       const auto value_bytes = static_cast<size_t>(layout.num_kv_heads * layout.ValueBytes());
       for (size_t block = 0; block < seen.size(); ++block) {

@@ -32,6 +32,7 @@ struct Variant {
   // A number of blocks: enough for the longest request alone with chunks of up to 64 tokens, but few enough to cause
   // preemptions.
   int64_t tiny_pool;
+  int64_t global_head_dim = 0;  // of layers with full attention, if it differs from that of the others
 };
 
 std::ostream& operator<<(std::ostream& out, const Variant& variant) { return out << variant.name; }
@@ -51,6 +52,12 @@ class KVGroupsTest : public testing::TestWithParam<Variant> {
     config.model.num_hidden_layers = static_cast<int64_t>(windows.size());
     config.model.layers.assign(windows.size(), config.model.layers[0]);
     for (size_t i = 0; i < windows.size(); ++i) config.model.layers[i].sliding_window = windows[i];
+    if (GetParam().global_head_dim > 0) {
+      config.load.load_format = LoadFormat::kDummy;
+      config.model.global_head_dim = GetParam().global_head_dim;
+      // Llama has one rotary table for all layers.
+      for (LayerConfig& layer : config.model.layers) layer.use_rope = false;
+    }
     config.Finalize();
     return config;
   }
@@ -185,13 +192,15 @@ TEST_P(KVGroupsTest, TwoRanksInBFloat16MatchWholeSequences) {
 }
 
 // "Padded" has five sliding-window layers and four full-attention layers. They form two groups, and the full-attention
-// group is padded to five layers.
+// group is padded to five layers. "Packed" has blocks with room for one full-attention layer or two of the others, and
+// four groups.
 INSTANTIATE_TEST_SUITE_P(Windows, KVGroupsTest,
                          testing::Values(Variant{"FullAndTwoWindows", {32, 0, 32, 100}, 62},
                                          Variant{"EveryOtherLayerSlides", {40, 0, 40, 0}, 42},
                                          Variant{"OnlyOneWindow", {48, 48, 48, 48}, 10},
                                          Variant{"NoWindow", {0, 0, 0, 0}, 30},
-                                         Variant{"Padded", {20, 0, 20, 0, 20, 0, 20, 0, 20}, 40}),
+                                         Variant{"Padded", {20, 0, 20, 0, 20, 0, 20, 0, 20}, 40},
+                                         Variant{"Packed", {40, 40, 0, 40, 40, 40}, 60, 64}),
                          [](const auto& variant) { return std::string(variant.param.name); });
 
 }  // namespace

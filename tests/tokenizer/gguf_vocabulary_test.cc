@@ -128,6 +128,63 @@ TEST(GgufVocabularyTest, AWordPieceVocabularyMatchesItsTokenizerJson) {
   EXPECT_EQ(tokenizer->Decode(tokenizer->Encode("the keeper", false), true), "the keeper");
 }
 
+// The tokenizer.json has the structure of Gemma 4's.
+TEST(GgufVocabularyTest, AGemma4VocabularyMatchesItsTokenizerJson) {
+  std::vector<std::string> tokens = {"<pad>", "<eos>", "<bos>", "<unk>", "<turn|>"};
+  const size_t num_special = tokens.size();
+  for (int byte = 0; byte < 256; ++byte) {
+    constexpr std::string_view kDigits = "0123456789ABCDEF";
+    tokens.push_back(std::string("<0x") + kDigits[static_cast<size_t>(byte / 16)] +
+                     kDigits[static_cast<size_t>(byte % 16)] + ">");
+  }
+  const size_t num_bytes = tokens.size() - num_special;
+  const std::string space = "\xE2\x96\x81";
+  for (const char* token : {"a", "b", "c", "\n", "."}) tokens.emplace_back(token);
+  tokens.push_back(space);
+  const std::vector<std::pair<std::string, std::string>> merges = {{"\n", "\n"},        {space, "a"},   {"b", "c"},
+                                                                   {space + "a", "bc"}, {space, space}, {"\n\n", "\n"}};
+  nlohmann::json json = {
+      {"version", "1.0"},
+      {"normalizer", {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", space}}},
+      {"pre_tokenizer",
+       {{"type", "Split"}, {"pattern", {{"String", " "}}}, {"behavior", "MergedWithPrevious"}, {"invert", false}}},
+      {"model",
+       {{"type", "BPE"},
+        {"unk_token", "<unk>"},
+        {"fuse_unk", true},
+        {"byte_fallback", true},
+        {"ignore_merges", false}}},
+      {"added_tokens", nlohmann::json::array()}};
+  std::vector<std::string> lines;
+  for (const auto& [left, right] : merges) {
+    tokens.push_back(left + right);
+    lines.push_back(left + " " + right);
+    json["model"]["merges"].push_back({left, right});
+  }
+  GgufVocabulary vocabulary;
+  vocabulary.model = "gemma4";
+  for (size_t id = 0; id < tokens.size(); ++id) {
+    json["model"]["vocab"][tokens[id]] = id;
+    const bool is_byte = id >= num_special && id < num_special + num_bytes;
+    vocabulary.token_types.push_back(id < num_special ? kGgufControl : is_byte ? kGgufByte : kGgufNormal);
+    if (id < num_special) {
+      json["added_tokens"].push_back({{"id", id}, {"content", tokens[id]}, {"special", true}, {"normalized", false}});
+    }
+  }
+  vocabulary.tokens.assign(tokens.begin(), tokens.end());
+  vocabulary.merges.assign(lines.begin(), lines.end());
+  vocabulary.bos_id = 2;
+  const auto reference = ParseTokenizerJson(json.dump(), "a test");
+  const auto tokenizer = MakeGgufTokenizer(vocabulary, "a test");
+  for (const char* text : {"a abc  a", " abc\n\n\n\nbc. ", "", "\n", "caf\xC3\xA9 a<turn|>\nbc", "x   abc"}) {
+    std::vector<int32_t> expected = reference->Encode(text, false);
+    EXPECT_EQ(tokenizer->Encode(text, false), expected) << text;
+    EXPECT_EQ(tokenizer->Decode(expected, false), text);
+    expected.insert(expected.begin(), 2);
+    EXPECT_EQ(tokenizer->Encode(text, true), expected) << text;
+  }
+}
+
 TEST(GgufVocabularyTest, EveryRegularExpressionOfThePreTokenizersCompiles) {
   for (const char* name : {"",
                            "default",

@@ -42,12 +42,15 @@ class GgufLoader {
       MakeSentencePieceBpe();
     } else if (source_.model == "gpt2") {
       MakeByteLevelBpe();
+    } else if (source_.model == "gemma4") {
+      MakeGemma4Bpe();
     } else if (source_.model == "t5") {
       MakeUnigram();
     } else if (source_.model == "bert") {
       MakeWordPiece();
     } else {
-      Fail("tokenizer model " + QuoteForError(source_.model) + " is not supported (only llama, gpt2, t5 and bert)");
+      Fail("tokenizer model " + QuoteForError(source_.model) +
+           " is not supported (only llama, gpt2, gemma4, t5 and bert)");
     }
     return std::move(parts_);
   }
@@ -193,6 +196,31 @@ class GgufLoader {
     parts_->kind = "byte-level BPE";
     AddSpecialTokens();
     SetPostProcessor(defaults);
+  }
+
+  // BPE with merges over characters, in which U+2581 stands for a space. No merge crosses a line feed.
+  void MakeGemma4Bpe() {
+    const GgufDefaults defaults{.bos = 2, .eos = 1, .unk = 3, .sep = {}, .add_bos = true};
+    SentencePieceNormalization normalization;
+    normalization.add_dummy_prefix = source_.add_space_prefix.value_or(false);
+    normalization.remove_extra_whitespaces = false;
+    parts_->normalizer = std::make_unique<SentencePieceNormalizer>(normalization, TokenTrie(), name_);
+    BpeConfig config;
+    config.byte_fallback = true;
+    config.fuse_unk = true;
+    Vocabulary vocabulary = MakeVocabulary();
+    const int32_t unk = IdOf(source_.unk_id, defaults.unk, "unknown_token_id");
+    if (unk >= 0) config.unk_token = vocabulary.TokenOf(unk).value_or("");
+    const std::string no_prefix;
+    MergeReader merges(vocabulary, no_prefix, source_.merges.size(), name_);
+    for (const std::string_view merge : source_.merges) merges.AddLine(merge);
+    MergeTable table = merges.Take();
+    parts_->pre_tokenizers = LinePreTokenizers();
+    parts_->model = std::make_unique<Bpe>(std::move(config), std::move(vocabulary), std::move(table));
+    parts_->kind = "BPE";
+    AddSpecialTokens();
+    SetPostProcessor(defaults);
+    SetSpaceDecoder(normalization.add_dummy_prefix, /*has_byte_tokens=*/true);
   }
 
   void MakeUnigram() {

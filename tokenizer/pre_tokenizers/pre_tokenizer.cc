@@ -309,6 +309,12 @@ PreTokenizers ByteLevelPreTokenizers(const std::vector<std::string>& regexes) {
   return {std::move(steps), /*byte_level=*/true};
 }
 
+PreTokenizers LinePreTokenizers() {
+  Steps steps;
+  AddSplit(steps, MakeRegexPattern("[^\\n]+|\\n+"), SplitBehavior::kIsolated);
+  return {std::move(steps), /*byte_level=*/false};
+}
+
 PreTokenizers MarkedBertPreTokenizers() {
   Steps steps;
   AddClassSplit(steps, kSpace, SplitBehavior::kRemoved);

@@ -50,6 +50,8 @@ PreTokenizers MakePreTokenizers(const nlohmann::json& json, bool leave_bytes);
 // Splits by each regular expression in turn. The model gets the words as raw bytes. Throws TokenizerError if a regular
 // expression does not compile.
 PreTokenizers ByteLevelPreTokenizers(const std::vector<std::string>& regexes);
+// Splits into runs of line feeds and runs of other characters.
+PreTokenizers LinePreTokenizers();
 // Splits like BERT and puts U+2581 in front of each word.
 PreTokenizers MarkedBertPreTokenizers();
 // Splits by GPT-2's regular expression. With `add_prefix_space`, first puts a space before a text that does not start

@@ -16,51 +16,57 @@ int64_t Aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 int64_t CachedLayers::BlockBytes(int64_t block_size, kernels::KVDType dtype) const {
   const KVCacheGroups groups = MakeKVCacheGroups(attention);
-  if (recurrent.empty()) return groups.BlockBytes(block_size, dtype);
-  int64_t bytes = 0;
-  for (const KVCacheSpec& tensor : groups.tensors) {
-    const kernels::KVCacheLayout layout = tensor.Layout(block_size, dtype);
-    bytes += Aligned(layout.num_kv_heads * layout.KeyBytes()) + Aligned(layout.num_kv_heads * layout.ValueBytes());
+  int64_t bytes = groups.BlockBytes(block_size, dtype);
+  if (recurrent.empty()) return bytes;
+  if (!groups.is_packed()) {
+    bytes = 0;
+    for (const KVCacheSpec& tensor : groups.tensors) {
+      const kernels::KVCacheLayout layout = tensor.Layout(block_size, dtype);
+      bytes += Aligned(layout.KeyStride()) + Aligned(layout.ValueStride());
+    }
   }
   return std::max(bytes, RecurrentStateLayout::MinBlockBytes(recurrent));
 }
 
 KVCache::KVCache(const CachedLayers& layers, int64_t num_blocks, int64_t block_size, kernels::KVDType dtype)
     : groups_(MakeKVCacheGroups(layers.attention)), block_size_(block_size), num_blocks_(num_blocks), dtype_(dtype) {
-  if (layers.recurrent.empty()) {
-    for (const KVCacheSpec& tensor : groups_.tensors) {
-      const kernels::KVCacheLayout layout = tensor.Layout(block_size, dtype);
-      auto& key = buffers_.emplace_back(static_cast<size_t>(num_blocks * layout.num_kv_heads * layout.KeyBytes()));
-      std::byte* const key_data = key.as<std::byte>();
-      auto& value = buffers_.emplace_back(static_cast<size_t>(num_blocks * layout.num_kv_heads * layout.ValueBytes()));
-      tensors_.push_back({key_data, value.as<std::byte>()});
+  if (groups_.is_packed() || !layers.recurrent.empty()) {
+    block_stride_ = layers.BlockBytes(block_size, dtype);
+    buffers_.emplace_back(static_cast<size_t>(num_blocks * block_stride_));
+  }
+  std::byte* next = block_stride_ > 0 ? buffers_[0].as<std::byte>() : nullptr;
+  if (!layers.recurrent.empty()) state_layout_ = RecurrentStateLayout(layers.recurrent, block_stride_);
+  if (groups_.is_packed()) {
+    for (size_t i = 0; i < layers.attention.size(); ++i) {
+      kernels::KVCacheLayout layout = layers.attention[i].Layout(block_size, dtype);
+      std::byte* const key = next + groups_.PackedOffset(i, block_size, dtype);
+      std::byte* const value = key + layout.KeyStride();
+      layout.block_stride = block_stride_;
+      places_.push_back({key, value, layout});
     }
     return;
   }
-  block_stride_ = layers.BlockBytes(block_size, dtype);
-  state_layout_ = RecurrentStateLayout(layers.recurrent, block_stride_);
-  std::byte* next = buffers_.emplace_back(static_cast<size_t>(num_blocks * block_stride_)).as<std::byte>();
+  std::vector<Place> tensors;
   for (const KVCacheSpec& tensor : groups_.tensors) {
-    const kernels::KVCacheLayout layout = tensor.Layout(block_size, dtype);
-    std::byte* const value = next + Aligned(layout.num_kv_heads * layout.KeyBytes());
-    tensors_.push_back({next, value});
-    next = value + Aligned(layout.num_kv_heads * layout.ValueBytes());
+    kernels::KVCacheLayout layout = tensor.Layout(block_size, dtype);
+    const int64_t key_bytes = layout.KeyStride(), value_bytes = layout.ValueStride();
+    if (block_stride_ > 0) {
+      layout.block_stride = block_stride_;
+      tensors.push_back({next, next + Aligned(key_bytes), layout});
+      next += Aligned(key_bytes) + Aligned(value_bytes);
+      continue;
+    }
+    std::byte* const key = buffers_.emplace_back(static_cast<size_t>(num_blocks * key_bytes)).as<std::byte>();
+    std::byte* const value = buffers_.emplace_back(static_cast<size_t>(num_blocks * value_bytes)).as<std::byte>();
+    tensors.push_back({key, value, layout});
   }
-}
-
-kernels::KVCacheLayout KVCache::LayoutOf(size_t tensor) const {
-  kernels::KVCacheLayout layout = groups_.tensors[tensor].Layout(block_size_, dtype_);
-  layout.block_stride = block_stride_;
-  return layout;
+  for (const KVLayerPlace& layer : groups_.layers) places_.push_back(tensors[layer.tensor]);
 }
 
 template <typename F>
 void KVCache::ForEachPart(F&& f) const {
-  if (block_stride_ > 0) return f(buffers_[0].as<std::byte>(), block_stride_);
-  for (size_t i = 0; i < tensors_.size(); ++i) {
-    const kernels::KVCacheLayout layout = LayoutOf(i);
-    f(tensors_[i].key, layout.KeyStride());
-    f(tensors_[i].value, layout.ValueStride());
+  for (const kernels::AlignedBuffer& buffer : buffers_) {
+    f(buffer.as<std::byte>(), static_cast<int64_t>(buffer.size_bytes()) / num_blocks_);
   }
 }
 
@@ -105,8 +111,10 @@ void Attention::Forward(const AttentionMetadata& metadata, KVCache& cache, const
   args.query_stride = qkv_stride;
   args.out = out;
   args.out_stride = out_stride;
-  args.key_cache = cache.key(layer_);
-  args.value_cache = cache.value(layer_);
+  void* const keys = cache.key(layer_);
+  void* const values = cache.value(layer_);
+  args.key_cache = keys;
+  args.value_cache = values;
   args.layout = cache.Layout(layer_);
   args.num_queries_per_kv = num_heads_ / spec_.num_kv_heads;
   args.scale = scale_;
@@ -115,12 +123,12 @@ void Attention::Forward(const AttentionMetadata& metadata, KVCache& cache, const
   args.partials = metadata.partials.as<float>();
 
   const AttentionGroup& group = metadata.groups[cache.group(layer_)];
-  const auto num_tokens = static_cast<int64_t>(group.slot_mapping.size());
+  const int64_t num_tokens = key == nullptr ? 0 : static_cast<int64_t>(group.slot_mapping.size());
   ForEachRow(step_, num_tokens, 2 * spec_.num_kv_heads * spec_.head_dim, [&](int64_t row) {
     for (int64_t head = 0; head < spec_.num_kv_heads; ++head) {
       const int64_t offset = row * qkv_stride + head * spec_.head_dim;
-      kernels::WriteKV(args.layout, cache.key(layer_), cache.value(layer_),
-                       group.slot_mapping[static_cast<size_t>(row)], head, key + offset, value + offset);
+      kernels::WriteKV(args.layout, keys, values, group.slot_mapping[static_cast<size_t>(row)], head, key + offset,
+                       value + offset);
     }
   });
 

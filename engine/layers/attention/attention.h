@@ -28,7 +28,7 @@ struct CachedLayers {
 
 // K and V of every layer, in `num_blocks` blocks including the null block. Layers of different groups share memory. If
 // the model has recurrent state, some of the blocks hold states instead (RecurrentStateLayout). The memory of a block
-// is then contiguous: K and V of all tensors, one after the other.
+// is contiguous in that case, and if KVCacheGroups packs blocks.
 class KVCache {
  public:
   KVCache() = default;
@@ -36,13 +36,13 @@ class KVCache {
   KVCache(const CachedLayers& layers, int64_t num_blocks, int64_t block_size, kernels::KVDType dtype);
 
   // `layer` is an index in CachedLayers::attention.
-  void* key(size_t layer) { return tensors_[groups_.layers[layer].tensor].key; }
-  void* value(size_t layer) { return tensors_[groups_.layers[layer].tensor].value; }
+  void* key(size_t layer) { return places_[layer].key; }
+  void* value(size_t layer) { return places_[layer].value; }
   size_t group(size_t layer) const { return groups_.layers[layer].group; }
   const KVCacheGroups& groups() const { return groups_; }
   int64_t block_size() const { return block_size_; }
   kernels::KVDType dtype() const { return dtype_; }
-  kernels::KVCacheLayout Layout(size_t layer) const { return LayoutOf(groups_.layers[layer].tensor); }
+  kernels::KVCacheLayout Layout(size_t layer) const { return places_[layer].layout; }
   int64_t num_blocks() const { return num_blocks_; }
 
   // The window and the matrices of a recurrent layer, an index in CachedLayers::recurrent. block_ids: the blocks of the
@@ -54,7 +54,7 @@ class KVCache {
   }
 
   // Copy a block to or from `payload`, [CachedLayers::BlockBytes(block_size(), dtype())]: K and V of tensor 0, then of
-  // tensor 1, and so on.
+  // tensor 1, and so on. A contiguous block is copied unchanged.
   void CopyBlockOut(int64_t block, std::span<std::byte> payload) const;
   void CopyBlockIn(int64_t block, std::span<const std::byte> payload);
 
@@ -62,12 +62,12 @@ class KVCache {
   void CopyBlock(int32_t from, int32_t to);
 
  private:
-  // Where K and V of a tensor begin in block 0.
-  struct Tensor {
+  // Where K and V of a layer begin in block 0.
+  struct Place {
     std::byte* key = nullptr;
     std::byte* value = nullptr;
+    kernels::KVCacheLayout layout;
   };
-  kernels::KVCacheLayout LayoutOf(size_t tensor) const;
   float* At(RecurrentStatePlace place, const int32_t* block_ids) {
     return reinterpret_cast<float*>(buffers_[0].as<std::byte>() + block_ids[place.block] * block_stride_ + place.bytes);
   }
@@ -78,7 +78,7 @@ class KVCache {
   KVCacheGroups groups_;
   RecurrentStateLayout state_layout_;
   std::vector<kernels::AlignedBuffer> buffers_;  // K and V of each tensor, or one for everything
-  std::vector<Tensor> tensors_;                  // [num_tensors] as in KVCacheGroups
+  std::vector<Place> places_;                    // [number of attention layers]
   int64_t block_stride_ = 0;                     // bytes of a block in the only buffer; 0: there are several
   int64_t block_size_ = 0;
   int64_t num_blocks_ = 0;
@@ -105,7 +105,8 @@ class Attention {
             float softcap = 0.0f);
 
   // query: [num_tokens, num_heads * head_dim], key and value: [num_tokens, num_kv_heads * head_dim], with rows
-  // qkv_stride floats apart. Rotary embedding, if any, is already applied. Stores K and V in `cache`, then fills `out`,
+  // qkv_stride floats apart. Rotary embedding, if any, is already applied. Stores K and V in `cache`, unless `key` is
+  // null because another layer has already stored them for this layer too. Then fills `out`,
   // [num_tokens, num_heads * head_dim], with rows out_stride floats apart. Never reads a block whose positions are all
   // outside the window of the sequence's first row, because another request may already own that block.
   void Forward(const AttentionMetadata& metadata, KVCache& cache, const float* query, const float* key,

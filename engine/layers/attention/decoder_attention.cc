@@ -1,5 +1,7 @@
 #include "engine/layers/attention/decoder_attention.h"
 
+#include <algorithm>
+
 #include "engine/layers/for_each_row.h"
 
 namespace vllm {
@@ -8,9 +10,9 @@ namespace {
 
 std::vector<OutputSlice> QkvSlices(const ModelConfig& model, const std::string& prefix, const AttentionSpec& spec,
                                    const HeadShards& shards) {
-  const int64_t dim = model.head_dim;
+  const int64_t dim = spec.head_dim;
   const int64_t q_total = model.num_attention_heads * dim;
-  const int64_t kv_total = model.num_key_value_heads * dim;
+  const int64_t kv_total = spec.num_kv_heads * dim;
   const Shard q{shards.heads.begin * dim, shards.heads.count * dim};
   const Shard kv{shards.kv_heads.begin * dim, shards.kv_heads.count * dim};
   if (spec.output_gate) {
@@ -27,8 +29,11 @@ std::vector<OutputSlice> QkvSlices(const ModelConfig& model, const std::string& 
     return slices;
   }
   if (spec.layout == QkvLayout::kSeparate) {
-    return {
-        {prefix + spec.q_proj, q_total, q}, {prefix + spec.k_proj, kv_total, kv}, {prefix + spec.v_proj, kv_total, kv}};
+    std::vector<OutputSlice> separate = {{prefix + spec.q_proj, q_total, q}};
+    if (spec.kv_source_layer >= 0) return separate;
+    separate.push_back({prefix + spec.k_proj, kv_total, kv});
+    if (!spec.values_are_keys) separate.push_back({prefix + spec.v_proj, kv_total, kv});
+    return separate;
   }
   const std::string name = prefix + spec.qkv_proj;
   const int64_t total = q_total + 2 * kv_total;
@@ -37,7 +42,7 @@ std::vector<OutputSlice> QkvSlices(const ModelConfig& model, const std::string& 
             {name, total, {q_total + kv.begin, kv.count}},
             {name, total, {q_total + kv_total + kv.begin, kv.count}}};
   }
-  const int64_t queries = model.num_attention_heads / model.num_key_value_heads;
+  const int64_t queries = model.num_attention_heads / spec.num_kv_heads;
   const int64_t group = (queries + 2) * dim;
   std::vector<OutputSlice> slices;
   for (int64_t i = 0; i < shards.heads.count; ++i) {
@@ -54,24 +59,32 @@ std::vector<OutputSlice> QkvSlices(const ModelConfig& model, const std::string& 
 
 }  // namespace
 
-DecoderAttention::DecoderAttention(const LoadContext& load, const ModelConfig& model, size_t layer,
+DecoderAttention::DecoderAttention(const LoadContext& load, const ModelConfig& model, size_t kv_layer,
                                    const std::string& prefix, const AttentionSpec& spec)
     : step_(load.step),
-      shards_(ShardHeads(model, load.step.rank(), load.step.world_size())),
+      shards_(ShardHeads(model.num_attention_heads, spec.num_kv_heads, load.step.rank(), load.step.world_size())),
       hidden_size_(model.hidden_size),
-      head_dim_(model.head_dim),
-      q_size_(shards_.heads.count * model.head_dim),
-      kv_size_(shards_.kv_heads.count * model.head_dim),
+      head_dim_(spec.head_dim),
+      q_size_(shards_.heads.count * head_dim_),
+      kv_size_(spec.kv_source_layer < 0 ? shards_.kv_heads.count * head_dim_ : 0),
       rotary_table_(spec.rotary_table),
       output_gate_(spec.output_gate),
-      kv_layer_{shards_.kv_heads.count, model.head_dim, spec.sliding_window},
+      values_are_keys_(spec.values_are_keys && spec.kv_source_layer < 0),
+      kv_layer_{shards_.kv_heads.count, head_dim_, spec.sliding_window},
       qkv_proj_(load, model, model.hidden_size, QkvSlices(model, prefix, spec, shards_), spec.qkv_bias),
-      o_proj_(load, model, prefix + spec.o_proj, model.hidden_size, model.num_attention_heads * model.head_dim,
-              {shards_.heads.begin * model.head_dim, q_size_}, spec.o_bias),
-      qk_norm_(load, prefix, spec.qk_norm, model.head_dim, {model.num_attention_heads, shards_.heads, true},
-               {model.num_key_value_heads, shards_.kv_heads, shards_.first_of_kv_heads}),
-      attention_(load.step, layer, kv_layer_, shards_.heads.count, static_cast<float>(spec.scale),
-                 static_cast<float>(spec.softcap)) {}
+      o_proj_(load, model, prefix + spec.o_proj, model.hidden_size, model.num_attention_heads * head_dim_,
+              {shards_.heads.begin * head_dim_, q_size_}, spec.o_bias),
+      qk_norm_(load, prefix, spec.qk_norm, head_dim_, {model.num_attention_heads, shards_.heads, true},
+               spec.kv_source_layer >= 0 ? HeadRange{}
+                                         : HeadRange{spec.num_kv_heads, shards_.kv_heads, shards_.first_of_kv_heads}),
+      attention_(load.step, kv_layer, kv_layer_, shards_.heads.count, static_cast<float>(spec.scale),
+                 static_cast<float>(spec.softcap)) {
+  if (spec.has_v_norm && kv_size_ > 0) {
+    NormSpec norm = spec.qk_norm.norm;
+    norm.has_weight = false;
+    v_norm_.emplace(load, "", head_dim_, norm);
+  }
+}
 
 void DecoderAttention::Forward(const AttentionMetadata& metadata, KVCache& cache,
                                const std::vector<RotaryAngles>& tables, const float* x, int64_t num_tokens,
@@ -81,9 +94,11 @@ void DecoderAttention::Forward(const AttentionMetadata& metadata, KVCache& cache
   float* attended = qkv + num_tokens * stride;
   float* sums = attended + num_tokens * q_size_;
   qkv_proj_.Forward(x, hidden_size_, num_tokens, qkv, stride, lora_slots);
+  if (values_are_keys_ || v_norm_) FinishValues(num_tokens, qkv);
   qk_norm_.Forward(qkv, stride, num_tokens, sums);
   if (rotary_table_ >= 0) Rotate(tables[static_cast<size_t>(rotary_table_)], num_tokens, qkv);
-  attention_.Forward(metadata, cache, qkv, qkv + q_size_, qkv + q_size_ + kv_size_, stride, attended, q_size_);
+  const float* keys = kv_size_ > 0 ? qkv + q_size_ : nullptr;
+  attention_.Forward(metadata, cache, qkv, keys, qkv + q_size_ + kv_size_, stride, attended, q_size_);
   if (output_gate_) {
     ForEachRow(step_, num_tokens, 4 * q_size_, [&](int64_t row) {
       float* const y = attended + row * q_size_;
@@ -92,6 +107,17 @@ void DecoderAttention::Forward(const AttentionMetadata& metadata, KVCache& cache
     });
   }
   o_proj_.Forward(attended, q_size_, num_tokens, out, lora_slots);
+}
+
+void DecoderAttention::FinishValues(int64_t num_tokens, float* qkv) const {
+  const int64_t stride = row_floats();
+  ForEachRow(step_, num_tokens, kv_size_, [&](int64_t row) {
+    float* keys = qkv + row * stride + q_size_;
+    float* values = keys + kv_size_;
+    if (values_are_keys_) std::copy_n(keys, kv_size_, values);
+    if (!v_norm_) return;
+    for (int64_t offset = 0; offset < kv_size_; offset += head_dim_) v_norm_->Row(values + offset, values + offset);
+  });
 }
 
 void DecoderAttention::Rotate(const RotaryAngles& angles, int64_t num_tokens, float* qkv) const {

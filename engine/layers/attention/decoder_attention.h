@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,14 @@ struct AttentionSpec {
   // q_proj has, for each head, the rows of its query and then those of a gate: the output of attention is multiplied by
   // sigmoid(gate). kSeparate only.
   bool output_gate = false;
+  int64_t head_dim = 0;
+  int64_t num_kv_heads = 0;  // on all ranks
+  // Index of the layer whose K and V this layer reads; below 0: it has its own. A layer without its own K and V has no
+  // k_proj, v_proj and k_norm.
+  int64_t kv_source_layer = -1;
+  // There is no v_proj: the values are the output of k_proj, without norm and rotation. REQUIRES: kSeparate.
+  bool values_are_keys = false;
+  bool has_v_norm = false;  // the values of each head are normalized by an RMS norm without weight
   QkNormSpec qk_norm;
   // Index of the RotaryAngles that rotate queries and keys; below 0: no rotation.
   int rotary_table = 0;
@@ -50,7 +59,8 @@ struct RotaryAngles {
 
 class DecoderAttention {
  public:
-  DecoderAttention(const LoadContext& load, const ModelConfig& model, size_t layer, const std::string& prefix,
+  // `kv_layer` is the index in KVCache of the layer whose K and V this layer reads, and writes if they are its own.
+  DecoderAttention(const LoadContext& load, const ModelConfig& model, size_t kv_layer, const std::string& prefix,
                    const AttentionSpec& spec);
 
   const KVCacheSpec& kv_layer() const { return kv_layer_; }
@@ -68,18 +78,22 @@ class DecoderAttention {
 
  private:
   // The order of a row of qkv_proj_'s output: queries, keys, values, gates.
-  int64_t row_floats() const { return qkv_proj_.out_features(); }
+  int64_t row_floats() const { return (output_gate_ ? 2 : 1) * q_size_ + 2 * kv_size_; }
   void Rotate(const RotaryAngles& angles, int64_t num_tokens, float* qkv) const;
+  // Fills the values of qkv with the keys if there is no v_proj, and normalizes them.
+  void FinishValues(int64_t num_tokens, float* qkv) const;
 
   const StepContext& step_;
   HeadShards shards_;
   int64_t hidden_size_, head_dim_, q_size_, kv_size_;
   int rotary_table_;
   bool output_gate_;
+  bool values_are_keys_;
   KVCacheSpec kv_layer_;
   ColumnParallelLinear qkv_proj_;
   RowParallelLinear o_proj_;
   QkNorm qk_norm_;
+  std::optional<Norm> v_norm_;
   Attention attention_;
 };
 

@@ -12,6 +12,10 @@
 //   s (0)       s (4)        group 1, sliding: with three sliding groups, every third sliding layer
 //   s (1)       s (5)        group 2
 //   s (3)       s (7)        group 3
+//
+// If layers with different windows also differ in the number or size of their heads, as in Gemma 4, there are no
+// tensors. A block then contains K and V of all layers of its group, one after another, and has as many bytes as the
+// largest group needs.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +37,8 @@ struct KVCacheSpec {
   }
 };
 
-// The group that a layer belongs to, and the tensor that holds the layer's K and V.
+// The group that a layer belongs to, and the tensor that holds the layer's K and V. In packed blocks, `tensor` is the
+// layer's position in the blocks of its group.
 struct KVLayerPlace {
   size_t group = 0;
   size_t tensor = 0;
@@ -43,15 +48,19 @@ struct KVCacheGroups {
   std::vector<int64_t> windows;      // [num_groups], 0: full attention
   std::vector<KVLayerPlace> layers;  // [num_layers]
   std::vector<KVCacheSpec> tensors;  // [number of layers in the largest group]; sliding_window is unused
+  // [num_layers] the shapes of the layers if blocks are packed. `tensors` is then empty. Otherwise this is empty.
+  std::vector<KVCacheSpec> packed_layers;
 
-  // Returns the bytes of one block: K and V in all tensors.
+  bool is_packed() const { return !packed_layers.empty(); }
+  // Returns the bytes of one block: K and V in all tensors, or of the layers of the largest group.
   int64_t BlockBytes(int64_t block_size, kernels::KVDType dtype) const;
+  // Returns where K of a layer begins in a packed block. V follows K. REQUIRES: is_packed().
+  int64_t PackedOffset(size_t layer, int64_t block_size, kernels::KVDType dtype) const;
 };
 
 // Assigns each layer a group and a tensor. If all layers have the same window, they form one group, even if the number
-// or size of their heads differs. If both windows and heads differ, all layers form one group with window 0, which
-// keeps the KV of whole sequences; only attention applies the windows. Without layers, there is one group with
-// window 1.
+// or size of their heads differs. If both windows and heads differ, blocks are packed. Without layers, there is one
+// group with window 1.
 KVCacheGroups MakeKVCacheGroups(const std::vector<KVCacheSpec>& layers);
 
 }  // namespace vllm

@@ -26,7 +26,7 @@ QkNorm::QkNorm(const LoadContext& load, const std::string& prefix, const QkNormS
       break;
     case QkNormKind::kHead:
       add(q_name);
-      add(k_name);
+      if (keys.total > 0) add(k_name);
       break;
     case QkNormKind::kEachHead:
       for (int64_t i = 0; i < queries.shard.count; ++i)

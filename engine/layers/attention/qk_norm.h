@@ -32,6 +32,7 @@ struct HeadRange {
 
 class QkNorm {
  public:
+  // With kHead, `keys` may be empty: another layer has stored the keys.
   QkNorm(const LoadContext& load, const std::string& prefix, const QkNormSpec& spec, int64_t head_dim,
          const HeadRange& queries, const HeadRange& keys);
 

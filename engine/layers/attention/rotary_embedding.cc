@@ -10,7 +10,13 @@ namespace vllm {
 
 namespace {
 
-int64_t RotaryDim(const ModelConfig& config) { return config.rotary_dim > 0 ? config.rotary_dim : config.head_dim; }
+int64_t LocalRotaryDim(const ModelConfig& config) {
+  return config.rotary_dim > 0 ? config.rotary_dim : config.head_dim;
+}
+
+int64_t RotaryDim(const ModelConfig& config) {
+  return config.global_head_dim > 0 ? config.global_head_dim : LocalRotaryDim(config);
+}
 
 std::vector<double> UnscaledFrequencies(double base, int64_t rotary_dim) {
   std::vector<double> frequencies(static_cast<size_t>(rotary_dim / 2));
@@ -77,7 +83,7 @@ RotaryEmbedding::RotaryEmbedding(double theta, int64_t rotary_dim)
     : inverse_frequencies_(UnscaledFrequencies(theta, rotary_dim)), base_(theta) {}
 
 RotaryEmbedding RotaryEmbedding::Local(const ModelConfig& config) {
-  return RotaryEmbedding(config.rope_local_theta.value(), RotaryDim(config));
+  return RotaryEmbedding(config.rope_local_theta.value(), LocalRotaryDim(config));
 }
 
 void RotaryEmbedding::ScaleLong(const ModelConfig& config) {
@@ -115,6 +121,12 @@ RotaryEmbedding::RotaryEmbedding(const ModelConfig& config) : RotaryEmbedding(co
     case RopeScaling::Kind::kLongRope:
       ScaleLong(config);
       break;
+    case RopeScaling::Kind::kProportional: {
+      const auto num_rotated = static_cast<size_t>(scaling.partial_rotary_factor * static_cast<double>(half()));
+      for (double& frequency : inverse_frequencies_) frequency /= scaling.factor;
+      std::fill(inverse_frequencies_.begin() + static_cast<int64_t>(num_rotated), inverse_frequencies_.end(), 0.0);
+      break;
+    }
     case RopeScaling::Kind::kFactors:
       for (size_t i = 0; i < inverse_frequencies_.size(); ++i) inverse_frequencies_[i] /= scaling.short_factor.at(i);
       break;

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "engine/layers/for_each_row.h"
+#include "engine/layers/norm.h"
+#include "engine/model_loader/expert_stack.h"
 
 namespace vllm {
 
@@ -25,9 +27,20 @@ SparseMoe::SparseMoe(const LoadContext& load, const ModelConfig& model, const st
       hidden_size_(model.hidden_size),
       router_(load, RouterModel(model), model.hidden_size,
               {{prefix + spec.router, spec.num_experts, {0, spec.num_experts}}}, false) {
-  for (int64_t i = 0; i < spec.num_experts; ++i) {
-    const std::string name = prefix + spec.experts + std::to_string(i) + ".";
-    experts_.push_back(std::make_unique<Mlp>(load, model, name, spec.expert, false));
+  const std::string stack_prefix = prefix + spec.experts;
+  if (spec.may_be_stacked && ExpertStack::IsIn(load.weights, stack_prefix)) {
+    const ExpertStack stack(load.weights, stack_prefix, spec.num_experts);
+    LoadExperts({load.config, stack, load.memory, load.step, load.lora}, model, prefix);
+  } else {
+    LoadExperts(load, model, prefix);
+  }
+  if (!spec.router_scale.empty()) {
+    router_norm_ = LoadFloats(load.weights, prefix + spec.router_scale, hidden_size_, {0, hidden_size_});
+    const auto root = static_cast<float>(1.0 / std::sqrt(static_cast<double>(hidden_size_)));
+    for (float& weight : router_norm_) weight *= root;
+  }
+  if (!spec.expert_scale.empty()) {
+    expert_scale_ = LoadFloats(load.weights, prefix + spec.expert_scale, spec.num_experts, {0, spec.num_experts});
   }
   if (!spec.shared_expert) return;
   shared_expert_ = std::make_unique<Mlp>(load, model, prefix + spec.shared_expert_prefix, *spec.shared_expert, false);
@@ -36,11 +49,18 @@ SparseMoe::SparseMoe(const LoadContext& load, const ModelConfig& model, const st
       std::vector<OutputSlice>{{prefix + spec.shared_expert_gate, 1, {0, 1}}}, false);
 }
 
+void SparseMoe::LoadExperts(const LoadContext& load, const ModelConfig& model, const std::string& prefix) {
+  for (int64_t i = 0; i < spec_.num_experts; ++i) {
+    const std::string name = prefix + spec_.experts + std::to_string(i) + ".";
+    experts_.push_back(std::make_unique<Mlp>(load, model, name, spec_.expert, false));
+  }
+}
+
 int64_t SparseMoe::scratch_floats(int64_t num_rows) const {
   const int64_t widest = std::max(experts_[0]->scratch_floats(num_rows),
                                   shared_expert_ ? shared_expert_->scratch_floats(num_rows) : int64_t{0});
   // AddExpert needs the gathered rows, the expert's output and its intermediate activations. Before that, the same
-  // memory holds the router's logits.
+  // memory holds the router's logits and its normalized input.
   return 2 * num_rows * hidden_size_ + std::max(widest, num_rows * spec_.num_experts);
 }
 
@@ -53,8 +73,17 @@ void SparseMoe::Reserve(int64_t max_rows) const {
                                static_cast<size_t>(spec_.num_experts_per_tok));
 }
 
-void SparseMoe::Forward(const float* x, int64_t num_rows, float* scratch, float* out, const int32_t* lora_slots) {
-  router_.Forward(x, hidden_size_, num_rows, scratch, spec_.num_experts, lora_slots);
+void SparseMoe::Forward(const float* x, const float* router_x, int64_t num_rows, float* scratch, float* out,
+                        const int32_t* lora_slots) {
+  if (!router_norm_.empty()) {
+    float* normed = scratch + num_rows * spec_.num_experts;
+    ForEachRow(step_, num_rows, hidden_size_, [&](int64_t row) {
+      step_.kernels->rms_norm(router_x + row * hidden_size_, router_norm_.data(),
+                              static_cast<float>(spec_.router_norm_eps), hidden_size_, normed + row * hidden_size_);
+    });
+    router_x = normed;
+  }
+  router_.Forward(router_x, hidden_size_, num_rows, scratch, spec_.num_experts, lora_slots);
   Route(scratch, num_rows);
   std::memset(out, 0, static_cast<size_t>(num_rows * hidden_size_) * sizeof(float));
   std::vector<RoutedRow>& routed = step_.workspace->moe.routed;
@@ -118,7 +147,8 @@ void SparseMoe::ChooseExperts(const float* logits) {
     for (int64_t i = 0; i < spec_.num_experts; ++i) sum += std::exp(logits[i] - max);
   }
   for (auto it = candidates.begin(); it != chosen; ++it) {
-    step_.workspace->moe.chosen.emplace_back(it->second, std::exp(it->first - max) / sum);
+    const float scale = expert_scale_.empty() ? 1.0f : expert_scale_[static_cast<size_t>(it->second)];
+    step_.workspace->moe.chosen.emplace_back(it->second, std::exp(it->first - max) / sum * scale);
   }
 }
 

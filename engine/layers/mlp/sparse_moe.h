@@ -28,6 +28,12 @@ struct MoeSpec {
   std::optional<MlpSpec> shared_expert;  // its output is multiplied by sigmoid(shared_expert_gate x)
   std::string shared_expert_prefix = "shared_expert.";
   std::string shared_expert_gate = "shared_expert_gate";
+  // The matrices of all experts may be stacked; see model_loader/expert_stack.h.
+  bool may_be_stacked = false;
+  // If set, the router reads rms_norm(x) * router_scale / sqrt(hidden_size) instead of x.
+  std::string router_scale;
+  double router_norm_eps = 1e-6;
+  std::string expert_scale;  // if set, the weight of expert i is multiplied by element i of this tensor
 };
 
 class SparseMoe {
@@ -39,9 +45,16 @@ class SparseMoe {
   // Reserves the rank's scratch for Forward with up to `max_rows` rows.
   void Reserve(int64_t max_rows) const;
   // x, out: [num_rows, hidden_size]; scratch: [scratch_floats(num_rows)]; lora_slots: [num_rows] or null.
-  void Forward(const float* x, int64_t num_rows, float* scratch, float* out, const int32_t* lora_slots);
+  void Forward(const float* x, int64_t num_rows, float* scratch, float* out, const int32_t* lora_slots) {
+    Forward(x, x, num_rows, scratch, out, lora_slots);
+  }
+  // The router reads router_x, [num_rows, hidden_size], and the experts read x.
+  void Forward(const float* x, const float* router_x, int64_t num_rows, float* scratch, float* out,
+               const int32_t* lora_slots);
 
  private:
+  // Reads the weights of experts [0, num_experts).
+  void LoadExperts(const LoadContext& load, const ModelConfig& model, const std::string& prefix);
   void Route(const float* router_logits, int64_t num_rows);
   void ChooseExperts(const float* logits);
   void AddExpert(const Mlp& expert, std::span<const RoutedRow> rows, const float* x, float* scratch, float* out,
@@ -51,6 +64,8 @@ class SparseMoe {
   MoeSpec spec_;
   int64_t hidden_size_;
   ColumnParallelLinear router_;  // replicated on every rank
+  // [hidden_size] the weights of the router's norm, and [num_experts]; empty if there are none
+  std::vector<float> router_norm_, expert_scale_;
   std::vector<std::unique_ptr<Mlp>> experts_;
   std::unique_ptr<Mlp> shared_expert_;
   std::unique_ptr<ColumnParallelLinear> shared_expert_gate_;

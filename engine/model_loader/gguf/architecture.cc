@@ -50,6 +50,47 @@ constexpr std::array<Name, 13> kGemmaLayer = {{
     {"ffn_down", "mlp.down_proj"},
 }};
 
+constexpr std::array<Name, 6> kGemma4Outer = {{
+    {"token_embd", "model.embed_tokens"},
+    {"output_norm", "model.norm"},
+    {"output", "lm_head"},
+    {"per_layer_token_embd", "model.embed_tokens_per_layer"},
+    {"per_layer_model_proj", "model.per_layer_model_projection"},
+    {"per_layer_proj_norm", "model.per_layer_projection_norm"},
+}};
+
+constexpr std::array<Name, 23> kGemma4Layer = {{
+    {"attn_norm", "input_layernorm"},
+    {"attn_q", "self_attn.q_proj"},
+    {"attn_k", "self_attn.k_proj"},
+    {"attn_v", "self_attn.v_proj"},
+    {"attn_output", "self_attn.o_proj"},
+    {"attn_q_norm", "self_attn.q_norm"},
+    {"attn_k_norm", "self_attn.k_norm"},
+    {"post_attention_norm", "post_attention_layernorm"},
+    {"ffn_norm", "pre_feedforward_layernorm"},
+    {"pre_ffw_norm_2", "pre_feedforward_layernorm_2"},
+    {"post_ffw_norm", "post_feedforward_layernorm"},
+    {"post_ffw_norm_1", "post_feedforward_layernorm_1"},
+    {"post_ffw_norm_2", "post_feedforward_layernorm_2"},
+    {"ffn_gate", "mlp.gate_proj"},
+    {"ffn_up", "mlp.up_proj"},
+    {"ffn_down", "mlp.down_proj"},
+    {"ffn_gate_inp", "router.proj"},
+    {"ffn_gate_inp.scale", "router.scale"},
+    {"ffn_down_exps.scale", "router.per_expert_scale"},
+    {"inp_gate", "per_layer_input_gate"},
+    {"proj", "per_layer_projection"},
+    {"post_norm", "post_per_layer_input_norm"},
+    {"layer_output_scale.weight", "layer_scalar"},
+}};
+
+constexpr std::array<Name, 3> kGemma4Experts = {{
+    {"ffn_gate_exps", "experts.{}.gate_proj"},
+    {"ffn_down_exps", "experts.{}.down_proj"},
+    {"ffn_up_exps", "experts.{}.up_proj"},
+}};
+
 constexpr std::array<Name, 11> kOlmo2Layer = {{
     {"attn_q", "self_attn.q_proj"},
     {"attn_k", "self_attn.k_proj"},
@@ -166,7 +207,7 @@ constexpr std::array<Name, 3> kQwenExperts = {{
     {"ffn_up_exps", "mlp.experts.{}.up_proj"},
 }};
 
-constexpr std::array<GgufArchitecture, 19> kArchitectures = {{
+constexpr std::array<GgufArchitecture, 20> kArchitectures = {{
     {.name = "llama",
      .hf_architecture = "LlamaForCausalLM",
      .model_type = "llama",
@@ -271,6 +312,15 @@ constexpr std::array<GgufArchitecture, 19> kArchitectures = {{
      .outer = kOuter,
      .layer = kGemmaLayer,
      .experts = {}},
+    {.name = "gemma4",
+     .hf_architecture = "Gemma4ForCausalLM",
+     .model_type = "gemma4_text",
+     .hidden_act = "gelu_pytorch_tanh",
+     .sliding_window_pattern = 6,
+     .layer_prefix = "model.layers.",
+     .outer = kGemma4Outer,
+     .layer = kGemma4Layer,
+     .experts = kGemma4Experts},
     {.name = "phi3",
      .hf_architecture = "Phi3ForCausalLM",
      .model_type = "phi3",

@@ -28,7 +28,8 @@ struct GgufArchitecture {
   int64_t default_sliding_window = 0;
   std::string_view layer_prefix;          // "model.layers."
   std::span<const GgufTensorName> outer;  // tensors outside the layers; full names without ".weight"
-  // In `hf`, "{}" stands for the expert index or, for norms, the head index.
+  // In `hf`, "{}" stands for the expert index or, for norms, the head index. An entry whose GGUF name ends with
+  // ".weight" or ".scale" has the full names of both sides.
   std::span<const GgufTensorName> layer;
   std::span<const GgufTensorName> experts;
 };

@@ -11,6 +11,7 @@
 #include "engine/config/escape.h"
 #include "engine/config/max_model_len.h"
 #include "engine/model_loader/gguf/architecture.h"
+#include "engine/model_loader/gguf/gemma4.h"
 #include "engine/model_loader/gguf/rope.h"
 #include "engine/model_loader/gguf/tokenizer.h"
 
@@ -37,7 +38,11 @@ class ConfigReader {
     ReadLinearAttention();
     ReadWindows();
     ReadScales();
-    ReadGgufRope(file_, config_);
+    if (IsGemma4()) {
+      ReadGgufGemma4(file_, config_);
+    } else {
+      ReadGgufRope(file_, config_);
+    }
     config_.max_model_len = DerivedMaxModelLen(config_);
     ReadSwitches();
     config_.has_block_weights = std::any_of(file_.tensors().begin(), file_.tensors().end(),
@@ -50,6 +55,7 @@ class ConfigReader {
   }
 
  private:
+  bool IsGemma4() const { return architecture_.name == "gemma4"; }
   std::string Key(std::string_view name) const { return std::string(architecture_.name) + "." + std::string(name); }
 
   // Reads a number, or an array with one number per layer. All numbers of the array must be equal.
@@ -59,7 +65,8 @@ class ConfigReader {
     const std::vector<int32_t> values = keys_.Ints(key);
     if (values.empty()) keys_.Fail(key, "must not be empty");
     for (const int32_t value : values) {
-      if (value != values[0]) keys_.Fail(key, "values that differ between layers are not supported");
+      // ReadGgufGemma4 reads the values of each layer.
+      if (value != values[0] && !IsGemma4()) keys_.Fail(key, "values that differ between layers are not supported");
     }
     if (!(values[0] >= low && values[0] <= high)) {
       keys_.Fail(key, "outside " + std::to_string(low) + " to " + std::to_string(high) + " (" +

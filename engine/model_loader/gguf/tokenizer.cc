@@ -16,9 +16,9 @@ constexpr int64_t kMaxId = std::numeric_limits<uint32_t>::max();
 
 // Tokens that llama.cpp treats as end-of-generation (EOG) tokens. In some files, one of these ends a turn although the
 // metadata names only a different token.
-constexpr std::array<std::string_view, 12> kTurnEnds = {
-    "<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>",   "<|endoftext|>",      "<|eom_id|>",
-    "<EOT>",      "_<EOT>",     "[EOT]",   "<|end_of_text|>", "<end_of_utterance>", "<|return|>"};
+constexpr std::array<std::string_view, 14> kTurnEnds = {
+    "<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>",    "<|endoftext|>",   "<|eom_id|>",         "<EOT>",
+    "_<EOT>",     "[EOT]",      "<turn|>", "<|tool_response>", "<|end_of_text|>", "<end_of_utterance>", "<|return|>"};
 
 // Converters write -1, or its uint32 form, for an absent id.
 std::optional<int64_t> Id(const GgufMetadata& metadata, std::string_view key) {
@@ -88,6 +88,7 @@ std::string GgufTokenizerKind(const GgufMetadata& metadata) {
   const std::string pre(metadata.String("tokenizer.ggml.pre").value_or("default"));
   if (model == "llama") return "SentencePiece BPE";
   if (model == "gpt2") return "byte-level BPE (" + pre + ")";
+  if (model == "gemma4") return "BPE";
   if (model == "t5") return "Unigram";
   if (model == "bert") return "WordPiece";
   return std::string(model);

@@ -55,7 +55,8 @@ TensorName ParseName(std::string_view name) {
   if (dot == std::string_view::npos) return {};
   parsed.stem = name.substr(0, dot);
   parsed.suffix = name.substr(dot);
-  return parsed.suffix == ".weight" || parsed.suffix == ".bias" ? parsed : TensorName{};
+  const bool is_known = parsed.suffix == ".weight" || parsed.suffix == ".bias" || parsed.suffix == ".scale";
+  return is_known ? parsed : TensorName{};
 }
 
 // Returns true if the architecture may have a bias with this stem. Linear layers may have one, except experts and the
@@ -95,7 +96,8 @@ GgufWeights::GgufWeights(const ModelConfig& config) : file_(config.gguf_file) {
       continue;
     }
     const std::string_view hf = FindName(architecture_->outer, name.stem);
-    if (hf.empty()) Fail(tensor->name, "not part of the architecture " + std::string(architecture_->name));
+    if (hf.empty() || name.suffix == ".scale")
+      Fail(tensor->name, "not part of the architecture " + std::string(architecture_->name));
     Add(std::string(hf) + std::string(name.suffix), {.tensor = tensor, .shape = tensor->shape});
   }
 }
@@ -108,6 +110,12 @@ void GgufWeights::AddLayerTensor(const ModelConfig& config, const GgufTensor& te
   }
   const std::string prefix = std::string(architecture_->layer_prefix) + std::to_string(layer) + ".";
   const int64_t head_rows = architecture_->interleaved_rope ? config.head_dim : 0;
+  const std::string whole = std::string(stem) + std::string(suffix);
+  if (const std::string_view hf = FindName(architecture_->layer, whole); !hf.empty()) {
+    Add(prefix + std::string(hf), {.tensor = &tensor, .shape = tensor.shape});
+    return;
+  }
+  if (suffix == ".scale") Fail(tensor.name, "not part of the architecture " + std::string(architecture_->name));
   if (const std::string_view hf = FindName(architecture_->layer, stem); !hf.empty()) {
     if (hf.find("{}") != std::string_view::npos) {
       const int64_t heads = stem == "attn_q_norm" ? config.num_attention_heads : config.num_key_value_heads;

@@ -56,7 +56,9 @@ kernels::DType ReadDType(const ConfigFields& fields) {
 }
 
 int64_t ReadIntermediateSize(const ConfigFields& fields, const ModelConfig& config) {
-  const char* name = NameOf(fields, {"block_ff_dim", "intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size"});
+  const char* name = fields.Has("block_ff_dim")
+                         ? "block_ff_dim"
+                         : NameOf(fields, {"intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size"});
   const bool defaults_to_four_times = config.model_type == "gpt2" || config.model_type == "falcon";
   if (!fields.Has(name) && defaults_to_four_times) return 4 * config.hidden_size;
   // All layers of these models have experts.

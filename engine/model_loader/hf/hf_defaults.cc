@@ -43,6 +43,9 @@ constexpr ModelTypeDefaults kModelTypes[] = {
     {"gemma3_text", R"({"head_dim": 256, "hidden_activation": "gelu_pytorch_tanh", "tie_word_embeddings": true,
                         "sliding_window": 4096, "query_pre_attn_scalar": 256, "rope_theta": 1e6,
                         "rope_local_base_freq": 1e4})"},
+    {"gemma4_text", R"({"num_key_value_heads": 4, "head_dim": 256, "hidden_activation": "gelu_pytorch_tanh",
+                        "tie_word_embeddings": true, "sliding_window": 512, "hidden_size_per_layer_input": 256,
+                        "vocab_size_per_layer_input": 262144})"},
     {"phi3", R"({"rms_norm_eps": 1e-5, "original_max_position_embeddings": 4096})"},
     {"smollm3", R"({"num_key_value_heads": 4, "rope_theta": 2e6, "use_sliding_window": false,
                     "tie_word_embeddings": true, "no_rope_layer_interval": 4})"},
@@ -72,6 +75,8 @@ constexpr ModelTypeDefaults kTextSizes[] = {
                              "num_attention_heads": 16, "max_position_embeddings": 32768})"},
     {"gemma3_text", R"({"vocab_size": 262208, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
                         "num_attention_heads": 8, "num_key_value_heads": 4, "max_position_embeddings": 131072})"},
+    {"gemma4_text", R"({"vocab_size": 262144, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 30,
+                        "num_attention_heads": 8, "max_position_embeddings": 131072})"},
 };
 
 template <size_t kCount>

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/config/escape.h"
+#include "engine/model_loader/hf/gemma4_config.h"
 
 namespace vllm {
 namespace {
@@ -130,6 +131,7 @@ void ReadLocalParameters(const ConfigFields& part, ModelConfig& config) {
 }  // namespace
 
 void ReadRopeConfig(const ConfigFields& fields, ModelConfig& config) {
+  if (config.model_type == "gemma4_text") return ReadGemma4Rope(fields, config);
   config.rope_theta = fields.PositiveDouble("rope_theta", kMaxTheta).value_or(config.rope_theta);
   if (config.model_type == "gemma3_text") {
     config.rope_local_theta = fields.PositiveDouble("rope_local_base_freq", kMaxTheta).value_or(1e4);
