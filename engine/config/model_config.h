@@ -94,6 +94,8 @@ struct ModelConfig {
   int64_t moe_intermediate_size = 0;
   int64_t shared_expert_intermediate_size = 0;
   bool norm_topk_prob = false;
+  double swiglu_alpha = 1.702;  // gpt-oss, like swiglu_limit
+  double swiglu_limit = 7.0;
   // Prefix of the text model's tensor names in a multimodal checkpoint, such as "language_model.".
   std::string weight_prefix;
   QuantizationConfig quantization;

@@ -14,6 +14,7 @@ DecoderSpec GemmaSpec(const ModelConfig& config);
 DecoderSpec Gemma2Spec(const ModelConfig& config);
 DecoderSpec Gemma3Spec(const ModelConfig& config);
 DecoderSpec Gpt2Spec(const ModelConfig& config);
+DecoderSpec GptOssSpec(const ModelConfig& config);
 DecoderSpec MixtralSpec(const ModelConfig& config);
 DecoderSpec Olmo2Spec(const ModelConfig& config);
 DecoderSpec OptSpec(const ModelConfig& config);

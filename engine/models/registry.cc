@@ -31,6 +31,7 @@ constexpr Architecture kArchitectures[] = {
     {"Gemma2ForCausalLM", Gemma2Spec},
     {"Gemma3ForCausalLM", Gemma3Spec},
     {"GemmaForCausalLM", GemmaSpec},
+    {"GptOssForCausalLM", GptOssSpec},
     {"MixtralForCausalLM", MixtralSpec},
     {"OPTForCausalLM", OptSpec},
     {"Olmo2ForCausalLM", Olmo2Spec},

@@ -124,6 +124,14 @@ for kind in BLOCK_TYPES:
 
 # The position of a case is its seed. Append new cases here, so that the files of the other cases do not change.
 CASES["arcee"] = ("arcee", "ArceeConfig", "ArceeForCausalLM", {}, {})
+CASES["gpt_oss"] = ("gpt-oss", "GptOssConfig", "GptOssForCausalLM",
+                    dict(head_dim=12, num_local_experts=4, num_experts_per_tok=2, intermediate_size=20,
+                         sliding_window=9), {})
+CASES["gpt_oss_mxfp4"] = ("gpt-oss", "GptOssConfig", "GptOssForCausalLM",
+                          dict(head_dim=12, num_local_experts=3, num_experts_per_tok=2, intermediate_size=32,
+                               sliding_window=9),
+                          {"types": {"ffn_gate_exps": Type.MXFP4, "ffn_up_exps": Type.MXFP4,
+                                     "ffn_down_exps": Type.MXFP4}})
 
 PERMUTED = ("llama", "granite", "smollm3", "arcee")
 
@@ -167,7 +175,19 @@ def flat_names(state, architecture, config):
     for name, tensor in state.items():
         if name == "lm_head.weight" and config.tie_word_embeddings:
             continue
-        if name.endswith("mlp.experts.gate_up_proj"):
+        if architecture == "gpt-oss" and ".mlp.experts." in name:
+            # Matrices are [experts, in, out] in transformers. Columns of gate and up alternate.
+            ending = ".bias" if name.endswith("_bias") else ".weight"
+            rows = tensor if ending == ".bias" else tensor.transpose(1, 2)
+            stem = name.removesuffix("_bias")
+            if stem.endswith("gate_up_proj"):
+                tensors[stem.replace("gate_up_proj", "gate_proj") + ending] = rows[:, ::2]
+                tensors[stem.replace("gate_up_proj", "up_proj") + ending] = rows[:, 1::2]
+            else:
+                tensors[stem + ending] = rows
+        elif name.endswith(".sinks"):
+            tensors[name + ".weight"] = tensor
+        elif name.endswith("mlp.experts.gate_up_proj"):
             gate, up = tensor.chunk(2, dim=1)
             tensors[name.replace("gate_up_proj", "gate_proj.weight")] = gate
             tensors[name.replace("gate_up_proj", "up_proj.weight")] = up
@@ -285,6 +305,8 @@ def write_keys(writer, architecture, config):
     if rope.get("rope_type") == "linear":
         writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
         writer.add_rope_scaling_factor(rope["factor"])
+    if architecture == "gpt-oss":
+        writer.add_sliding_window(config.sliding_window)
     if rope.get("rope_type") == "yarn":
         writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
         writer.add_rope_scaling_factor(rope["factor"])
@@ -310,6 +332,8 @@ def write_keys(writer, architecture, config):
     if experts:
         writer.add_expert_count(experts)
         writer.add_expert_used_count(config.num_experts_per_tok)
+        if architecture == "gpt-oss":
+            writer.add_expert_feed_forward_length(config.intermediate_size)
         if hasattr(config, "moe_intermediate_size"):
             writer.add_expert_feed_forward_length(config.moe_intermediate_size)
         if hasattr(config, "shared_expert_intermediate_size"):
@@ -390,9 +414,10 @@ def make(name, seed, output):
         if tensor_name in left_out:
             continue
         kind = Type.F32
-        if values.ndim > 1 and "ffn_gate_inp" not in tensor_name and "norm" not in tensor_name:
+        is_matrix = values.ndim > 1 and not tensor_name.endswith(".bias")
+        if is_matrix and "ffn_gate_inp" not in tensor_name and "norm" not in tensor_name:
             stem = tensor_name.removesuffix(".weight").split(".")[-1]
-            kind = options["types"][stem] if "types" in options else options.get("type", Type.BF16)
+            kind = options.get("types", {}).get(stem, options.get("type", Type.BF16))
         data, stored_values = encode(rng, np.ascontiguousarray(values, dtype=np.float32), kind,
                                      options.get("shrink", 1.0))
         writer.add_tensor(tensor_name, np.ascontiguousarray(data), raw_dtype=kind)

@@ -27,6 +27,8 @@ FAMILIES = {
                                                    shared_expert_intermediate_size=16)),
     "Qwen3MoeForCausalLM": ("Qwen3MoeConfig", dict(num_experts=5, num_experts_per_tok=2, moe_intermediate_size=12,
                                                    head_dim=12)),
+    "GptOssForCausalLM": ("GptOssConfig", dict(num_local_experts=4, num_experts_per_tok=2, intermediate_size=20,
+                                               head_dim=12, sliding_window=9)),
     "FalconForCausalLM": ("FalconConfig", dict(num_key_value_heads=None, intermediate_size=None, ffn_hidden_size=48)),
     "GPT2LMHeadModel": ("GPT2Config", dict(num_key_value_heads=None, intermediate_size=None, hidden_size=24)),
     "OPTForCausalLM": ("OPTConfig", dict(num_key_value_heads=None, intermediate_size=None, ffn_dim=48)),
@@ -128,6 +130,13 @@ CASES = {
     "qwen3_moe": ("Qwen3MoeForCausalLM", dict(norm_topk_prob=True), {}),
     "qwen3_moe_mlp_only": ("Qwen3MoeForCausalLM", dict(mlp_only_layers=[0], attention_bias=True,
                                                        use_sliding_window=True, sliding_window=9), {"style": "old"}),
+    "gpt_oss_moe": ("GptOssForCausalLM", {}, {"first_seed": 1}),
+    "gpt_oss_moe_clamped": ("GptOssForCausalLM", dict(swiglu_limit=0.5, swiglu_alpha=1.2, num_experts_per_tok=3,
+                                                      attention_bias=False, rope_parameters=dict(rope_theta=500.0),
+                                                      layer_types=["full_attention", "sliding_attention"]), {}),
+    "gpt_oss_moe_old": ("GptOssForCausalLM", dict(num_key_value_heads=1, rope_scaling=dict(
+        rope_type="yarn", factor=4.0, original_max_position_embeddings=32, truncate=False)), {"style": "old", "first_seed": 1}),
+    "gpt_oss_moe_mxfp4": ("GptOssForCausalLM", dict(intermediate_size=32), {"style": "mxfp4"}),
     "falcon_7b": ("FalconForCausalLM", dict(multi_query=True), {}),
     "falcon_40b": ("FalconForCausalLM", dict(new_decoder_architecture=True, num_kv_heads=2), {}),
     "falcon_11b": ("FalconForCausalLM", dict(new_decoder_architecture=True, num_kv_heads=2, num_ln_in_parallel_attn=1,
@@ -156,6 +165,30 @@ def make_config(architecture, overrides):
     return config
 
 
+MXFP4_VALUES = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])
+
+
+def to_mxfp4(weights):
+    """Returns the blocks [..., n, k / 32, 16] and scales [..., n, k / 32] of weights [..., n, k], and the values that
+    they represent. Values that MXFP4 represents stay the same."""
+    parts = weights.to(torch.float32).unflatten(-1, (-1, 32))
+    exponent = torch.floor(torch.log2(parts.abs().amax(-1))) - 2
+    scaled = parts * torch.exp2(-exponent)[..., None]
+    magnitude = (scaled.abs()[..., None] - MXFP4_VALUES).abs().argmin(-1)
+    codes = magnitude + 8 * (scaled < 0)
+    values = MXFP4_VALUES[magnitude] * torch.sign(scaled) * torch.exp2(exponent)[..., None]
+    blocks = (codes[..., ::2] | codes[..., 1::2] << 4).to(torch.uint8)
+    return blocks, (exponent + 127).to(torch.uint8), values.flatten(-2)
+
+
+def round_to_mxfp4(model):
+    """Rounds the experts' matrices of a gpt-oss model, [experts, in, out], to values that MXFP4 represents."""
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name.endswith(("experts.gate_up_proj", "experts.down_proj")):
+                parameter.copy_(to_mxfp4(parameter.transpose(1, 2))[2].transpose(1, 2))
+
+
 def make_model(architecture, overrides, seed):
     """Returns a model with random weights that bfloat16 represents exactly, so that small files are enough. The rows
     of the token tables have different norms, as in trained models. Otherwise the two best logits would often be so
@@ -173,7 +206,7 @@ def make_model(architecture, overrides, seed):
                 values *= (0.15 if is_gemma else 0.4) * torch.exp(0.8 * torch.randn(parameter.shape[0], 1))
             elif is_norm:
                 values = values * 0.3 + (0.0 if is_gemma or name.endswith(".bias") else 1.0)
-            else:
+            elif not name.endswith("sinks"):
                 values *= 0.17
             parameter.copy_(values.to(torch.bfloat16).to(torch.float32))
     return model

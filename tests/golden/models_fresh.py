@@ -112,6 +112,12 @@ def random_overrides(architecture, rng):
     if architecture == "Qwen3MoeForCausalLM":
         o.update(sparse, head_dim=own_head_dim, attention_bias=pick([True, False]),
                  use_sliding_window=pick([True, False]), sliding_window=window)
+    if architecture == "GptOssForCausalLM":
+        o.update(num_local_experts=sparse["num_experts"], num_experts_per_tok=sparse["num_experts_per_tok"],
+                 head_dim=own_head_dim, attention_bias=pick([True, False]), sliding_window=window,
+                 swiglu_limit=pick([7.0, 0.4]))
+        if pick([True, False]):
+            rope(rng, o, own_head_dim)
     if architecture == "FalconForCausalLM":
         is_new = pick([True, False])
         o.update(num_key_value_heads=None, intermediate_size=None, ffn_hidden_size=pick([None, 50]),

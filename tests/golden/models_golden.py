@@ -16,7 +16,7 @@ import shutil
 import torch
 from safetensors.torch import load_file, save_file
 
-from model_cases import CASES, make_model
+from model_cases import CASES, make_model, round_to_mxfp4, to_mxfp4
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "data" / "models"
 LENGTHS = [1, 4, 9, 15, 16, 17, 31, 50]
@@ -70,6 +70,12 @@ def restyle(directory, options, overrides):
             tensors = {k.removeprefix("transformer."): v for k, v in tensors.items()}
         if config["model_type"] == "opt":
             tensors = {k.removeprefix("model."): v for k, v in tensors.items()}
+    elif style == "mxfp4":
+        config["quantization_config"] = {"quant_method": "mxfp4", "modules_to_not_convert": [
+            "model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"]}
+        for name in [n for n in tensors if n.endswith(("experts.gate_up_proj", "experts.down_proj"))]:
+            blocks, scales, _ = to_mxfp4(tensors.pop(name).transpose(1, 2))
+            tensors[name + "_blocks"], tensors[name + "_scales"] = blocks, scales
     elif style in ("vision", "vision_old", "llava"):
         outer = "LlavaForConditionalGeneration" if style == "llava" else "Gemma3ForConditionalGeneration"
         text = old_config(config) if style == "vision_old" else config
@@ -95,6 +101,8 @@ def make(name, seed, output):
     file."""
     architecture, overrides, options = CASES[name]
     model = make_model(architecture, overrides, seed)
+    if options.get("style") == "mxfp4":
+        round_to_mxfp4(model)
     torch.manual_seed(seed + 1)
     prompts = [torch.randint(3, 64, (max(n, options.get("min_prompt", 1)),)).tolist() for n in LENGTHS]
     with torch.no_grad():

@@ -149,6 +149,32 @@ TEST(ArchitectureConfigTest, MissingFieldsGetTheArchitecturesDefaults) {
   EXPECT_FALSE(Load(Config("llama")).tie_word_embeddings);
 }
 
+TEST(ArchitectureConfigTest, MissingFieldsOfGptOssGetItsDefaults) {
+  json fields = Config("gpt_oss", {{"num_local_experts", 8}, {"moe_intermediate_size", 5}});
+  for (const char* name : {"num_key_value_heads", "head_dim", "max_position_embeddings"}) fields.erase(name);
+  fields["num_attention_heads"] = 16;
+  const ModelConfig config = Load(fields);
+  EXPECT_EQ(config.num_key_value_heads, 8);
+  EXPECT_EQ(config.head_dim, 64);
+  EXPECT_EQ(config.rms_norm_eps, 1e-5);
+  EXPECT_EQ(config.rope_theta, 1.5e5);
+  EXPECT_EQ(config.max_position_embeddings, 131072);
+  EXPECT_EQ(config.rope_scaling.kind, RopeScaling::Kind::kYarn);
+  EXPECT_EQ(config.rope_scaling.factor, 32.0);
+  EXPECT_EQ(config.rope_scaling.original_max_position_embeddings, 4096);
+  EXPECT_FALSE(config.rope_scaling.truncate);
+  EXPECT_EQ(Windows(config), (std::vector<int64_t>{128, 0, 128, 0, 128, 0}));
+  EXPECT_TRUE(config.attention_bias);
+  EXPECT_EQ(config.num_experts_per_tok, 4);
+  // transformers does not read moe_intermediate_size.
+  EXPECT_EQ(config.moe_intermediate_size, 48);
+  EXPECT_EQ(config.swiglu_alpha, 1.702);
+  EXPECT_EQ(config.swiglu_limit, 7.0);
+  const json other = {{"num_experts", 4}, {"rope_parameters", {{"rope_theta", 300.0}}}, {"swiglu_limit", -1}};
+  EXPECT_NE(ErrorOf(Config("gpt_oss", other)).find("swiglu_limit: "), std::string::npos);
+  EXPECT_NE(ErrorOf(Config("gpt_oss")).find("num_experts: missing"), std::string::npos);
+}
+
 TEST(ArchitectureConfigTest, FalconsNumberOfKVHeadsFollowsFromItsFlags) {
   json config = Config("falcon");
   config.erase("num_key_value_heads");

@@ -55,7 +55,7 @@ class FamiliesTest : public testing::TestWithParam<const char*> {
 
 INSTANTIATE_TEST_SUITE_P(Families, FamiliesTest,
                          testing::Values("gemma3", "gemma2", "mixtral_window", "qwen2_window", "phi3_long", "opt_350m",
-                                         "gpt2", "smollm3_window", "olmo2", "qwen2_moe"),
+                                         "gpt2", "smollm3_window", "olmo2", "qwen2_moe", "gpt_oss_moe"),
                          [](const auto& family) { return std::string(family.param); });
 
 TEST_P(FamiliesTest, SchedulesDoNotChangeResults) {

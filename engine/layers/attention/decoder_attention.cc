@@ -39,6 +39,16 @@ std::vector<OutputSlice> QkvSlices(const ModelConfig& model, const std::string& 
   return slices;
 }
 
+// Returns the sinks of the rank's heads, or an empty vector if the family has none. GGUF files append ".weight" to the
+// name.
+std::vector<float> LoadSinks(const LoadContext& load, const ModelConfig& model, const std::string& prefix,
+                             const AttentionSpec& spec, const HeadShards& shards) {
+  if (spec.sinks.empty()) return {};
+  const std::string name = prefix + spec.sinks;
+  return LoadFloats(load.weights, load.weights.Contains(name) ? name : name + ".weight", model.num_attention_heads,
+                    shards.heads);
+}
+
 }  // namespace
 
 DecoderAttention::DecoderAttention(const LoadContext& load, const ModelConfig& model, size_t layer,
@@ -57,7 +67,7 @@ DecoderAttention::DecoderAttention(const LoadContext& load, const ModelConfig& m
       qk_norm_(load, prefix, spec.qk_norm, model.head_dim, {model.num_attention_heads, shards_.heads, true},
                {model.num_key_value_heads, shards_.kv_heads, shards_.first_of_kv_heads}),
       attention_(load.step, layer, kv_layer_, shards_.heads.count, static_cast<float>(spec.scale),
-                 static_cast<float>(spec.softcap)) {}
+                 static_cast<float>(spec.softcap), LoadSinks(load, model, prefix, spec, shards_)) {}
 
 void DecoderAttention::Forward(const AttentionMetadata& metadata, KVCache& cache,
                                const std::vector<RotaryAngles>& tables, const float* x, int64_t num_tokens,

@@ -35,6 +35,7 @@ struct AttentionSpec {
   int rotary_table = 0;
   double scale = 1.0;          // multiplies the scores
   double softcap = 0.0;        // applied to the scaled scores; 0: none
+  std::string sinks;           // one logit per query head that joins the softmax, [num_attention_heads]; empty: none
   int64_t sliding_window = 0;  // 0: full attention
 };
 

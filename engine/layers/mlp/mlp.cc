@@ -51,6 +51,7 @@ Mlp::Mlp(const LoadContext& load, const ModelConfig& model, const std::string& p
     : step_(load.step),
       gated_(!spec.gate_proj.empty() || !spec.gate_up_proj.empty()),
       activation_(spec.activation),
+      clamped_swiglu_(spec.clamped_swiglu),
       hidden_size_(model.hidden_size),
       shard_(ShardOf(spec.intermediate_size, load.step.rank(), load.step.world_size())),
       up_(load, model, model.hidden_size, UpSlices(prefix, spec, shard_), spec.has_bias),
@@ -73,6 +74,10 @@ void Mlp::ForwardRows(const float* x, int64_t num_rows, float* scratch, float* o
   up_.Forward(x, hidden_size_, num_rows, scratch, stride, lora_slots);
   ForEachRow(step_, num_rows, 4 * size, [&](int64_t row) {
     float* gate = scratch + row * stride;
+    if (clamped_swiglu_) {
+      return step_.kernels->clamped_swiglu(gate, gate + size, static_cast<float>(clamped_swiglu_->alpha),
+                                           static_cast<float>(clamped_swiglu_->limit), size, gate);
+    }
     step_.kernels->activation(activation_, gate, gated_ ? gate + size : nullptr, size, gate);
   });
   down_.Forward(scratch, stride, num_rows, out, lora_slots);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/layers/for_each_row.h"
+#include "engine/layers/mlp/expert_weights.h"
 
 namespace vllm {
 
@@ -24,10 +25,12 @@ SparseMoe::SparseMoe(const LoadContext& load, const ModelConfig& model, const st
       spec_(spec),
       hidden_size_(model.hidden_size),
       router_(load, RouterModel(model), model.hidden_size,
-              {{prefix + spec.router, spec.num_experts, {0, spec.num_experts}}}, false) {
+              {{prefix + spec.router, spec.num_experts, {0, spec.num_experts}}}, spec.router_bias) {
   for (int64_t i = 0; i < spec.num_experts; ++i) {
     const std::string name = prefix + spec.experts + std::to_string(i) + ".";
-    experts_.push_back(std::make_unique<Mlp>(load, model, name, spec.expert, false));
+    const ExpertWeights weights(load, prefix, spec, model.hidden_size, i);
+    const LoadContext expert_load{load.config, weights, load.memory, load.step, load.lora};
+    experts_.push_back(std::make_unique<Mlp>(expert_load, model, name, spec.expert, false));
   }
   if (!spec.shared_expert) return;
   shared_expert_ = std::make_unique<Mlp>(load, model, prefix + spec.shared_expert_prefix, *spec.shared_expert, false);

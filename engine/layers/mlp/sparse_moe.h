@@ -17,10 +17,16 @@
 
 namespace vllm {
 
+// How the checkpoint stores the experts. kSeparate: one tensor per matrix and expert. kGptOss: see
+// expert_weights.h. A source that has the tensors of kSeparate, such as a GGUF file, is read as kSeparate.
+enum class ExpertLayout : uint8_t { kSeparate, kGptOss };
+
 // Tensor names are relative to the block's prefix. The names of expert i's tensors start with `experts`, then "<i>.".
 struct MoeSpec {
   std::string router = "gate";
+  bool router_bias = false;
   std::string experts = "experts.";
+  ExpertLayout layout = ExpertLayout::kSeparate;
   MlpSpec expert;
   int64_t num_experts = 0;
   int64_t num_experts_per_tok = 0;

@@ -125,6 +125,17 @@ constexpr std::array<Name, 16> kQwenMoeLayer = {{
     {"ffn_down_shexp", "mlp.shared_expert.down_proj"},
 }};
 
+constexpr std::array<Name, 8> kGptOssLayer = {{
+    {"attn_norm", "input_layernorm"},
+    {"attn_q", "self_attn.q_proj"},
+    {"attn_k", "self_attn.k_proj"},
+    {"attn_v", "self_attn.v_proj"},
+    {"attn_output", "self_attn.o_proj"},
+    {"attn_sinks", "self_attn.sinks"},
+    {"post_attention_norm", "post_attention_layernorm"},
+    {"ffn_gate_inp", "mlp.router"},
+}};
+
 constexpr std::array<Name, 3> kMixtralExperts = {{
     {"ffn_gate_exps", "block_sparse_moe.experts.{}.w1"},
     {"ffn_down_exps", "block_sparse_moe.experts.{}.w2"},
@@ -137,7 +148,7 @@ constexpr std::array<Name, 3> kQwenExperts = {{
     {"ffn_up_exps", "mlp.experts.{}.up_proj"},
 }};
 
-constexpr std::array<GgufArchitecture, 16> kArchitectures = {{
+constexpr std::array<GgufArchitecture, 17> kArchitectures = {{
     {.name = "llama",
      .hf_architecture = "LlamaForCausalLM",
      .model_type = "llama",
@@ -223,6 +234,16 @@ constexpr std::array<GgufArchitecture, 16> kArchitectures = {{
      .outer = kOuter,
      .layer = kPhi3Layer,
      .experts = {}},
+    {.name = "gpt-oss",
+     .hf_architecture = "GptOssForCausalLM",
+     .model_type = "gpt_oss",
+     .hidden_act = "silu",
+     .expert_biases = true,
+     .sliding_window_pattern = 2,
+     .layer_prefix = "model.layers.",
+     .outer = kOuter,
+     .layer = kGptOssLayer,
+     .experts = kQwenExperts},
     {.name = "gpt2",
      .hf_architecture = "GPT2LMHeadModel",
      .model_type = "gpt2",

@@ -51,6 +51,8 @@ void ReadScaling(const GgufMetadata& keys, const std::string& prefix, ModelConfi
     scaling.beta_fast = keys.PositiveDouble(prefix + "scaling.yarn_beta_fast", kMaxFactor).value_or(scaling.beta_fast);
     scaling.beta_slow = keys.PositiveDouble(prefix + "scaling.yarn_beta_slow", kMaxFactor).value_or(scaling.beta_slow);
     scaling.attention_factor = keys.PositiveDouble(prefix + "scaling.yarn_attn_factor", kMaxFactor);
+    // GGUF files do not contain this setting. gpt-oss was trained without rounding of the range.
+    scaling.truncate = config.model_type != "gpt_oss";
   } else if (type != "none" && type != "longrope") {
     keys.Fail(type_key, "unknown scaling type (" + Escape(type, 40) + "; known: none, linear, yarn, longrope)");
   }

@@ -53,12 +53,13 @@ TensorName ParseName(std::string_view name) {
   return parsed.suffix == ".weight" || parsed.suffix == ".bias" ? parsed : TensorName{};
 }
 
-// Returns true if the architecture may have a bias with this stem. Linear layers may have one, except experts and the
-// output head. Norms may have one if they are LayerNorms over the whole row, not over each head.
+// Returns true if the architecture may have a bias with this stem. Linear layers may have one, except the output head
+// and, in most architectures, experts. Norms may have one if they are LayerNorms over the whole row, not over each
+// head.
 bool AllowsBias(const GgufArchitecture& architecture, std::string_view stem) {
   const bool is_expert =
       stem.ends_with("_exps") || stem.ends_with("_shexp") || stem.find('.') != std::string_view::npos;
-  if (is_expert && stem != "ffn_gate_inp_shexp") return false;
+  if (is_expert && stem != "ffn_gate_inp_shexp") return architecture.expert_biases && stem.ends_with("_exps");
   if (stem == "token_embd" || stem == "position_embd" || stem == "output") return false;
   if (stem == "attn_q_norm" || stem == "attn_k_norm") return false;
   return architecture.layer_norm || !stem.ends_with("_norm");

@@ -87,6 +87,13 @@ void ReadExperts(const ConfigFields& fields, const char* count, ModelConfig& con
   config.norm_topk_prob = fields.Bool("norm_topk_prob").value_or(false);
 }
 
+void ReadGptOss(const ConfigFields& fields, ModelConfig& config) {
+  ReadExperts(fields, fields.Has("num_local_experts") ? "num_local_experts" : "num_experts", config);
+  config.moe_intermediate_size = config.intermediate_size;
+  config.swiglu_alpha = fields.PositiveDouble("swiglu_alpha", kMaxMultiplier).value_or(config.swiglu_alpha);
+  config.swiglu_limit = fields.PositiveDouble("swiglu_limit", kMaxMultiplier).value_or(config.swiglu_limit);
+}
+
 // Returns true if the layer uses the sliding window by the architecture's rule, which applies unless layer_types
 // overrides it.
 bool IsSlidingByDefault(const ConfigFields& fields, const std::string& model_type, int64_t layer,
@@ -97,7 +104,7 @@ bool IsSlidingByDefault(const ConfigFields& fields, const std::string& model_typ
   if (model_type == "qwen2_moe") {
     return layer % 2 == 0 && layer < fields.Int("max_window_layers", 0, kMax).value_or(28);
   }
-  if (model_type == "gemma2") return layer % 2 == 0;
+  if (model_type == "gemma2" || model_type == "gpt_oss") return layer % 2 == 0;
   if (model_type == "gemma3_text") return (layer + 1) % fields.Int("sliding_window_pattern", 1, kMax).value_or(6) != 0;
   if (model_type == "smollm3") return !config.use_rope;
   return model_type == "mistral" || model_type == "mixtral" || model_type == "phi3" || model_type == "qwen3_moe";
@@ -127,7 +134,7 @@ void ReadExpertLayers(const ConfigFields& fields, ModelConfig& config) {
 }
 
 bool HasLayerTypes(const std::string& model_type) {
-  for (const char* name : {"qwen2", "qwen3", "qwen2_moe", "gemma2", "gemma3_text", "smollm3"}) {
+  for (const char* name : {"qwen2", "qwen3", "qwen2_moe", "gemma2", "gemma3_text", "smollm3", "gpt_oss"}) {
     if (model_type == name) return true;
   }
   return false;
@@ -170,6 +177,7 @@ void ReadArchitectureConfig(const ConfigFields& fields, ModelConfig& config) {
   if (model_type == "mixtral") ReadExperts(fields, "num_local_experts", config);
   if (model_type == "qwen3_moe")
     ReadExperts(fields, fields.Has("num_local_experts") ? "num_local_experts" : "num_experts", config);
+  if (model_type == "gpt_oss") ReadGptOss(fields, config);
   if (model_type == "qwen2_moe") {
     ReadExperts(fields, "num_experts", config);
     config.attention_bias = fields.Bool("qkv_bias").value_or(true);
