@@ -34,6 +34,9 @@ struct RopeScaling {
   // short_factor.
   std::vector<double> short_factor;
   std::vector<double> long_factor;
+  // Phi-MoE: they replace attention_factor, and the one with the factors that apply is used.
+  std::optional<double> short_mscale;
+  std::optional<double> long_mscale;
 };
 
 // Settings that may differ between layers.
@@ -96,6 +99,15 @@ struct ModelConfig {
   bool norm_topk_prob = false;
   double swiglu_alpha = 1.702;  // gpt-oss, like swiglu_limit
   double swiglu_limit = 7.0;
+  double routed_scaling_factor = 1.0;  // multiplies the weights of the chosen experts
+  int64_t n_group = 1;                 // experts are chosen only from the topk_group best of n_group groups
+  int64_t topk_group = 1;
+  double moe_norm_min = 0.0;         // ERNIE: the least sum by which the weights of the chosen experts are divided
+  double router_jitter_noise = 0.0;  // Phi-MoE
+  bool attention_out_bias = false;   // Seed-OSS
+  bool lm_head_bias = false;
+  std::optional<double> clip_qkv;              // OLMoE
+  std::optional<double> llama_4_scaling_beta;  // Ministral 3: queries grow with the logarithm of the position
   // Prefix of the text model's tensor names in a multimodal checkpoint, such as "language_model.".
   std::string weight_prefix;
   QuantizationConfig quantization;

@@ -1,5 +1,6 @@
 // Olmo2ForCausalLM (arXiv 2501.00656): Llama with norms after the blocks instead of before them. One norm covers all
-// query heads, and another covers all key heads.
+// query heads, and another covers all key heads. OlmoeForCausalLM (arXiv 2409.02060) has the same norms of queries and
+// keys, Llama's norms of blocks, and experts in every layer.
 #include "engine/models/architecture_specs.h"
 
 namespace vllm {
@@ -12,6 +13,16 @@ DecoderSpec Olmo2Spec(const ModelConfig& config) {
     layer.mlp_block.in_norm = "";
     layer.mlp_block.out_norm = "post_feedforward_layernorm";
     layer.attention.qk_norm.kind = QkNormKind::kWhole;
+  }
+  return spec;
+}
+
+DecoderSpec OlmoeSpec(const ModelConfig& config) {
+  DecoderSpec spec = BaseDecoderSpec(config);
+  for (LayerSpec& layer : spec.layer) {
+    layer.attention.qk_norm.kind = QkNormKind::kWhole;
+    layer.attention.clip_qkv = config.clip_qkv.value_or(0.0);
+    layer.moe = BaseMoeSpec(config, layer.mlp);
   }
   return spec;
 }

@@ -32,6 +32,7 @@ constexpr Architecture kArchitectures[] = {
     {"Gemma3ForCausalLM", Gemma3Spec},
     {"GemmaForCausalLM", GemmaSpec},
     {"GptOssForCausalLM", GptOssSpec},
+    {"OlmoeForCausalLM", OlmoeSpec},
     {"MixtralForCausalLM", MixtralSpec},
     {"OPTForCausalLM", OptSpec},
     {"Olmo2ForCausalLM", Olmo2Spec},

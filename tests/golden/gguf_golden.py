@@ -132,6 +132,8 @@ CASES["gpt_oss_mxfp4"] = ("gpt-oss", "GptOssConfig", "GptOssForCausalLM",
                                sliding_window=9),
                           {"types": {"ffn_gate_exps": Type.MXFP4, "ffn_up_exps": Type.MXFP4,
                                      "ffn_down_exps": Type.MXFP4}})
+CASES["olmoe"] = ("olmoe", "OlmoeConfig", "OlmoeForCausalLM",
+                  dict(num_experts=4, num_experts_per_tok=2, intermediate_size=12), {})
 
 PERMUTED = ("llama", "granite", "smollm3", "arcee")
 

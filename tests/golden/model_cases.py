@@ -29,6 +29,7 @@ FAMILIES = {
                                                    head_dim=12)),
     "GptOssForCausalLM": ("GptOssConfig", dict(num_local_experts=4, num_experts_per_tok=2, intermediate_size=20,
                                                head_dim=12, sliding_window=9)),
+    "OlmoeForCausalLM": ("OlmoeConfig", dict(num_experts=4, num_experts_per_tok=2, intermediate_size=12)),
     "FalconForCausalLM": ("FalconConfig", dict(num_key_value_heads=None, intermediate_size=None, ffn_hidden_size=48)),
     "GPT2LMHeadModel": ("GPT2Config", dict(num_key_value_heads=None, intermediate_size=None, hidden_size=24)),
     "OPTForCausalLM": ("OPTConfig", dict(num_key_value_heads=None, intermediate_size=None, ffn_dim=48)),
@@ -137,6 +138,9 @@ CASES = {
     "gpt_oss_moe_old": ("GptOssForCausalLM", dict(num_key_value_heads=1, rope_scaling=dict(
         rope_type="yarn", factor=4.0, original_max_position_embeddings=32, truncate=False)), {"style": "old", "first_seed": 1}),
     "gpt_oss_moe_mxfp4": ("GptOssForCausalLM", dict(intermediate_size=32), {"style": "mxfp4"}),
+    "olmoe": ("OlmoeForCausalLM", {}, {}),
+    "olmoe_clipped_old": ("OlmoeForCausalLM", dict(clip_qkv=0.6, norm_topk_prob=True, attention_bias=True,
+                                                   rope_theta=500.0), {"style": "old"}),
     "falcon_7b": ("FalconForCausalLM", dict(multi_query=True), {}),
     "falcon_40b": ("FalconForCausalLM", dict(new_decoder_architecture=True, num_kv_heads=2), {}),
     "falcon_11b": ("FalconForCausalLM", dict(new_decoder_architecture=True, num_kv_heads=2, num_ln_in_parallel_attn=1,

@@ -118,6 +118,11 @@ def random_overrides(architecture, rng):
                  swiglu_limit=pick([7.0, 0.4]))
         if pick([True, False]):
             rope(rng, o, own_head_dim)
+    if architecture == "OlmoeForCausalLM":
+        o.update(num_experts=sparse["num_experts"], num_experts_per_tok=sparse["num_experts_per_tok"],
+                 norm_topk_prob=sparse["norm_topk_prob"], attention_bias=pick([True, False]),
+                 clip_qkv=pick([None, 0.5, 5.0]))
+        rope(rng, o, dim)
     if architecture == "FalconForCausalLM":
         is_new = pick([True, False])
         o.update(num_key_value_heads=None, intermediate_size=None, ffn_hidden_size=pick([None, 50]),

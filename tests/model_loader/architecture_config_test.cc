@@ -146,6 +146,11 @@ TEST(ArchitectureConfigTest, MissingFieldsGetTheArchitecturesDefaults) {
   EXPECT_EQ(Load(Config("granite")).attention_multiplier, 1.0);
   EXPECT_EQ(Load(Config("arcee")).hidden_act, "relu2");
   EXPECT_EQ(Load(Config("arcee")).rms_norm_eps, 1e-5);
+  const ModelConfig olmoe = Load(Config("olmoe", {{"num_experts", 9}}));
+  EXPECT_EQ(olmoe.rms_norm_eps, 1e-5);
+  EXPECT_EQ(olmoe.num_experts_per_tok, 8);
+  EXPECT_FALSE(olmoe.norm_topk_prob);
+  EXPECT_FALSE(olmoe.clip_qkv);
   EXPECT_FALSE(Load(Config("llama")).tie_word_embeddings);
 }
 

@@ -1,5 +1,7 @@
 #include "engine/layers/attention/decoder_attention.h"
 
+#include <algorithm>
+
 #include "engine/layers/for_each_row.h"
 
 namespace vllm {
@@ -60,6 +62,7 @@ DecoderAttention::DecoderAttention(const LoadContext& load, const ModelConfig& m
       q_size_(shards_.heads.count * model.head_dim),
       kv_size_(shards_.kv_heads.count * model.head_dim),
       rotary_table_(spec.rotary_table),
+      clip_qkv_(static_cast<float>(spec.clip_qkv)),
       kv_layer_{shards_.kv_heads.count, model.head_dim, spec.sliding_window},
       qkv_proj_(load, model, model.hidden_size, QkvSlices(model, prefix, spec, shards_), spec.qkv_bias),
       o_proj_(load, model, prefix + spec.o_proj, model.hidden_size, model.num_attention_heads * model.head_dim,
@@ -78,9 +81,18 @@ void DecoderAttention::Forward(const AttentionMetadata& metadata, KVCache& cache
   float* sums = attended + num_tokens * q_size_;
   qkv_proj_.Forward(x, hidden_size_, num_tokens, qkv, stride, lora_slots);
   qk_norm_.Forward(qkv, stride, num_tokens, sums);
+  if (clip_qkv_ > 0.0f) Clip(num_tokens, qkv);
   if (rotary_table_ >= 0) Rotate(tables[static_cast<size_t>(rotary_table_)], num_tokens, qkv);
   attention_.Forward(metadata, cache, qkv, qkv + q_size_, qkv + q_size_ + kv_size_, stride, attended, q_size_);
   o_proj_.Forward(attended, q_size_, num_tokens, out, lora_slots);
+}
+
+void DecoderAttention::Clip(int64_t num_tokens, float* qkv) const {
+  const int64_t stride = q_size_ + 2 * kv_size_;
+  ForEachRow(step_, num_tokens, stride, [&](int64_t row) {
+    float* x = qkv + row * stride;
+    for (int64_t i = 0; i < stride; ++i) x[i] = std::clamp(x[i], -clip_qkv_, clip_qkv_);
+  });
 }
 
 void DecoderAttention::Rotate(const RotaryAngles& angles, int64_t num_tokens, float* qkv) const {

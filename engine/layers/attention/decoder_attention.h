@@ -35,6 +35,7 @@ struct AttentionSpec {
   int rotary_table = 0;
   double scale = 1.0;          // multiplies the scores
   double softcap = 0.0;        // applied to the scaled scores; 0: none
+  double clip_qkv = 0.0;       // queries and keys after their norm, and values, are clamped to [-x, x]; 0: not
   std::string sinks;           // one logit per query head that joins the softmax, [num_attention_heads]; empty: none
   int64_t sliding_window = 0;  // 0: full attention
 };
@@ -67,12 +68,14 @@ class DecoderAttention {
                const float* x, int64_t num_tokens, float* scratch, float* out, const int32_t* lora_slots);
 
  private:
+  void Clip(int64_t num_tokens, float* qkv) const;
   void Rotate(const RotaryAngles& angles, int64_t num_tokens, float* qkv) const;
 
   const StepContext& step_;
   HeadShards shards_;
   int64_t hidden_size_, head_dim_, q_size_, kv_size_;
   int rotary_table_;
+  float clip_qkv_;
   KVCacheSpec kv_layer_;
   ColumnParallelLinear qkv_proj_;
   RowParallelLinear o_proj_;

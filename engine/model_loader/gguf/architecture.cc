@@ -7,7 +7,7 @@
 namespace vllm {
 namespace {
 
-constexpr std::array<GgufArchitecture, 17> kArchitectures = {{
+constexpr std::array<GgufArchitecture, 18> kArchitectures = {{
     {.name = "llama",
      .hf_architecture = "LlamaForCausalLM",
      .model_type = "llama",
@@ -102,6 +102,14 @@ constexpr std::array<GgufArchitecture, 17> kArchitectures = {{
      .layer_prefix = "model.layers.",
      .outer = kOuter,
      .layer = kGptOssLayer,
+     .experts = kQwenExperts},
+    {.name = "olmoe",
+     .hf_architecture = "OlmoeForCausalLM",
+     .model_type = "olmoe",
+     .hidden_act = "silu",
+     .layer_prefix = "model.layers.",
+     .outer = kOuter,
+     .layer = kQwenMoeLayer,
      .experts = kQwenExperts},
     {.name = "gpt2",
      .hf_architecture = "GPT2LMHeadModel",

@@ -171,9 +171,9 @@ class ConfigReader {
     if (config_.intermediate_size == 0) config_.intermediate_size = config_.moe_intermediate_size;
     config_.shared_expert_intermediate_size =
         keys_.Int(Key("expert_shared_feed_forward_length"), 0, kMaxSize).value_or(0);
-    // GGUF files of these architectures do not contain this setting. As in llama.cpp, Mixtral and Qwen3-MoE normalize
-    // the routing weights, and Qwen2-MoE does not.
-    config_.norm_topk_prob = architecture_.name != "qwen2moe";
+    // GGUF files of these architectures do not contain this setting. As in llama.cpp, Qwen2-MoE and OLMoE do not
+    // normalize the routing weights, and the others do.
+    config_.norm_topk_prob = architecture_.name != "qwen2moe" && architecture_.name != "olmoe";
     for (LayerConfig& layer : config_.layers) layer.is_moe = true;
   }
 

@@ -87,6 +87,12 @@ void ReadExperts(const ConfigFields& fields, const char* count, ModelConfig& con
   config.norm_topk_prob = fields.Bool("norm_topk_prob").value_or(false);
 }
 
+void ReadOlmoe(const ConfigFields& fields, ModelConfig& config) {
+  ReadExperts(fields, fields.Has("num_local_experts") ? "num_local_experts" : "num_experts", config);
+  config.moe_intermediate_size = config.intermediate_size;
+  config.clip_qkv = fields.PositiveDouble("clip_qkv", kMaxMultiplier);
+}
+
 void ReadGptOss(const ConfigFields& fields, ModelConfig& config) {
   ReadExperts(fields, fields.Has("num_local_experts") ? "num_local_experts" : "num_experts", config);
   config.moe_intermediate_size = config.intermediate_size;
@@ -177,6 +183,7 @@ void ReadArchitectureConfig(const ConfigFields& fields, ModelConfig& config) {
   if (model_type == "mixtral") ReadExperts(fields, "num_local_experts", config);
   if (model_type == "qwen3_moe")
     ReadExperts(fields, fields.Has("num_local_experts") ? "num_local_experts" : "num_experts", config);
+  if (model_type == "olmoe") ReadOlmoe(fields, config);
   if (model_type == "gpt_oss") ReadGptOss(fields, config);
   if (model_type == "qwen2_moe") {
     ReadExperts(fields, "num_experts", config);
