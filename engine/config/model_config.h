@@ -43,7 +43,7 @@ struct RopeScaling {
 struct LayerConfig {
   int64_t sliding_window = 0;   // tokens that a query attends to, including its own token; 0: no window
   bool use_rope = true;         // false in some layers of SmolLM3
-  bool use_local_rope = false;  // uses rope_local_theta without scaling (Gemma 3's sliding layers)
+  bool use_local_rope = false;  // uses rope_local_theta without scaling (sliding layers of Gemma 3 and OLMo 3)
   bool is_moe = false;
 };
 

@@ -1,6 +1,7 @@
-// Olmo2ForCausalLM (arXiv 2501.00656): Llama with norms after the blocks instead of before them. One norm covers all
-// query heads, and another covers all key heads. OlmoeForCausalLM (arXiv 2409.02060) has the same norms of queries and
-// keys, Llama's norms of blocks, and experts in every layer.
+// Olmo2ForCausalLM (arXiv 2501.00656) and Olmo3ForCausalLM (arXiv 2512.13961, with sliding windows in most layers):
+// Llama with norms after the blocks instead of before them. One norm covers all query heads, and another covers all key
+// heads. OlmoeForCausalLM (arXiv 2409.02060) has the same norms of queries and keys, Llama's norms of blocks, and
+// experts in every layer.
 #include "engine/models/architecture_specs.h"
 
 namespace vllm {

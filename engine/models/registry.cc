@@ -33,6 +33,7 @@ constexpr Architecture kArchitectures[] = {
     {"GemmaForCausalLM", GemmaSpec},
     {"GptOssForCausalLM", GptOssSpec},
     {"OlmoeForCausalLM", OlmoeSpec},
+    {"Olmo3ForCausalLM", Olmo2Spec},
     {"MixtralForCausalLM", MixtralSpec},
     {"OPTForCausalLM", OptSpec},
     {"Olmo2ForCausalLM", Olmo2Spec},

@@ -134,6 +134,11 @@ CASES["gpt_oss_mxfp4"] = ("gpt-oss", "GptOssConfig", "GptOssForCausalLM",
                                      "ffn_down_exps": Type.MXFP4}})
 CASES["olmoe"] = ("olmoe", "OlmoeConfig", "OlmoeForCausalLM",
                   dict(num_experts=4, num_experts_per_tok=2, intermediate_size=12), {})
+CASES["olmo3"] = ("olmo2", "Olmo3Config", "Olmo3ForCausalLM",
+                  dict(num_hidden_layers=4, sliding_window=9, hidden_size=24, rope_parameters=dict(
+                      full_attention=dict(rope_type="yarn", factor=4.0, rope_theta=5e5,
+                                          original_max_position_embeddings=32),
+                      sliding_attention=dict(rope_type="default", rope_theta=5e5))), {})
 
 PERMUTED = ("llama", "granite", "smollm3", "arcee")
 
@@ -307,7 +312,7 @@ def write_keys(writer, architecture, config):
     if rope.get("rope_type") == "linear":
         writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
         writer.add_rope_scaling_factor(rope["factor"])
-    if architecture == "gpt-oss":
+    if architecture == "gpt-oss" or get("model_type") == "olmo3":
         writer.add_sliding_window(config.sliding_window)
     if rope.get("rope_type") == "yarn":
         writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)

@@ -30,6 +30,7 @@ FAMILIES = {
     "GptOssForCausalLM": ("GptOssConfig", dict(num_local_experts=4, num_experts_per_tok=2, intermediate_size=20,
                                                head_dim=12, sliding_window=9)),
     "OlmoeForCausalLM": ("OlmoeConfig", dict(num_experts=4, num_experts_per_tok=2, intermediate_size=12)),
+    "Olmo3ForCausalLM": ("Olmo3Config", dict(num_hidden_layers=3, hidden_size=24, sliding_window=9)),
     "FalconForCausalLM": ("FalconConfig", dict(num_key_value_heads=None, intermediate_size=None, ffn_hidden_size=48)),
     "GPT2LMHeadModel": ("GPT2Config", dict(num_key_value_heads=None, intermediate_size=None, hidden_size=24)),
     "OPTForCausalLM": ("OPTConfig", dict(num_key_value_heads=None, intermediate_size=None, ffn_dim=48)),
@@ -141,6 +142,13 @@ CASES = {
     "olmoe": ("OlmoeForCausalLM", {}, {}),
     "olmoe_clipped_old": ("OlmoeForCausalLM", dict(clip_qkv=0.6, norm_topk_prob=True, attention_bias=True,
                                                    rope_theta=500.0), {"style": "old"}),
+    "olmo3": ("Olmo3ForCausalLM", dict(layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+                                       rope_parameters=dict(
+                                           full_attention=dict(rope_type="yarn", factor=4.0, rope_theta=3e3,
+                                                               original_max_position_embeddings=32),
+                                           sliding_attention=dict(rope_type="default", rope_theta=500.0))), {}),
+    "olmo3_old": ("Olmo3ForCausalLM", dict(num_hidden_layers=4, intermediate_size=32, sliding_window=17, rope_scaling=dict(
+        rope_type="yarn", factor=4.0, original_max_position_embeddings=32)), {"style": "old"}),
     "falcon_7b": ("FalconForCausalLM", dict(multi_query=True), {}),
     "falcon_40b": ("FalconForCausalLM", dict(new_decoder_architecture=True, num_kv_heads=2), {}),
     "falcon_11b": ("FalconForCausalLM", dict(new_decoder_architecture=True, num_kv_heads=2, num_ln_in_parallel_attn=1,

@@ -123,6 +123,14 @@ def random_overrides(architecture, rng):
                  norm_topk_prob=sparse["norm_topk_prob"], attention_bias=pick([True, False]),
                  clip_qkv=pick([None, 0.5, 5.0]))
         rope(rng, o, dim)
+    if architecture == "Olmo3ForCausalLM":
+        types = [pick(["sliding_attention", "full_attention"]) for _ in range(layers)]
+        default = ["sliding_attention" if (i + 1) % 4 else "full_attention" for i in range(layers)]
+        rope(rng, o, dim)
+        # In an old config.json, transformers reads another base for the sliding layers than for the full layers.
+        o.update(act, sliding_window=window, attention_bias=pick([True, False]), layer_types=pick([types, default]),
+                 rope_parameters=dict(full_attention=dict(o["rope_parameters"], rope_theta=5e5),
+                                      sliding_attention=dict(rope_type="default", rope_theta=5e5)))
     if architecture == "FalconForCausalLM":
         is_new = pick([True, False])
         o.update(num_key_value_heads=None, intermediate_size=None, ffn_hidden_size=pick([None, 50]),

@@ -151,6 +151,11 @@ TEST(ArchitectureConfigTest, MissingFieldsGetTheArchitecturesDefaults) {
   EXPECT_EQ(olmoe.num_experts_per_tok, 8);
   EXPECT_FALSE(olmoe.norm_topk_prob);
   EXPECT_FALSE(olmoe.clip_qkv);
+  const ModelConfig olmo3 = Load(Config("olmo3"));
+  EXPECT_EQ(olmo3.rms_norm_eps, 1e-5);
+  EXPECT_EQ(olmo3.rope_theta, 5e5);
+  EXPECT_EQ(olmo3.rope_local_theta, 5e5);
+  EXPECT_EQ(Windows(olmo3), (std::vector<int64_t>{4096, 4096, 4096, 0, 4096, 4096}));
   EXPECT_FALSE(Load(Config("llama")).tie_word_embeddings);
 }
 

@@ -124,6 +124,7 @@ constexpr std::array<GgufArchitecture, 18> kArchitectures = {{
      .hf_architecture = "Olmo2ForCausalLM",
      .model_type = "olmo2",
      .hidden_act = "silu",
+     .sliding_window_pattern = 4,
      .layer_prefix = "model.layers.",
      .outer = kOuter,
      .layer = kOlmo2Layer,

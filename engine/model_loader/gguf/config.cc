@@ -182,8 +182,11 @@ class ConfigReader {
     const int64_t window =
         keys_.Int(key, 0, std::numeric_limits<uint32_t>::max()).value_or(architecture_.default_sliding_window);
     if (window == 0) return;
-    if (architecture_.name == "olmo2")
-      keys_.Fail(key, "sliding windows, as in OLMo 3, are not supported (" + std::to_string(window) + ")");
+    // A file of OLMo 3 is an OLMo-2 file with sliding windows.
+    if (architecture_.name == "olmo2") {
+      config_.architecture = "Olmo3ForCausalLM";
+      config_.model_type = "olmo3";
+    }
     config_.sliding_window = window;
     const std::string pattern_key = Key("attention.sliding_window_pattern");
     if (keys_.IsArray(pattern_key)) {

@@ -94,9 +94,11 @@ void ReadGgufRope(const GgufFile& file, ModelConfig& config) {
                      static_cast<double>(scaling.original_max_position_embeddings);
     scaling.attention_factor = keys.PositiveDouble(prefix + "scaling.attn_factor", kMaxFactor);
   }
-  if (config.model_type != "gemma3_text") return;
-  // Gemma 3's sliding-window layers have their own rotary base. Older files do not contain it.
-  config.rope_local_theta = keys.PositiveDouble(prefix + "freq_base_swa", kMaxTheta).value_or(10000.0);
+  if (config.model_type != "gemma3_text" && config.model_type != "olmo3") return;
+  // Gemma 3's sliding-window layers have their own rotary base. Older files do not contain it. Those of OLMo 3 use the
+  // base of the other layers without scaling.
+  config.rope_local_theta = keys.PositiveDouble(prefix + "freq_base_swa", kMaxTheta)
+                                .value_or(config.model_type == "olmo3" ? config.rope_theta : 10000.0);
   for (LayerConfig& layer : config.layers) layer.use_local_rope = layer.sliding_window > 0;
 }
 

@@ -110,6 +110,7 @@ bool IsSlidingByDefault(const ConfigFields& fields, const std::string& model_typ
   if (model_type == "qwen2_moe") {
     return layer % 2 == 0 && layer < fields.Int("max_window_layers", 0, kMax).value_or(28);
   }
+  if (model_type == "olmo3") return (layer + 1) % 4 != 0;
   if (model_type == "gemma2" || model_type == "gpt_oss") return layer % 2 == 0;
   if (model_type == "gemma3_text") return (layer + 1) % fields.Int("sliding_window_pattern", 1, kMax).value_or(6) != 0;
   if (model_type == "smollm3") return !config.use_rope;
@@ -140,7 +141,7 @@ void ReadExpertLayers(const ConfigFields& fields, ModelConfig& config) {
 }
 
 bool HasLayerTypes(const std::string& model_type) {
-  for (const char* name : {"qwen2", "qwen3", "qwen2_moe", "gemma2", "gemma3_text", "smollm3", "gpt_oss"}) {
+  for (const char* name : {"qwen2", "qwen3", "qwen2_moe", "gemma2", "gemma3_text", "smollm3", "gpt_oss", "olmo3"}) {
     if (model_type == name) return true;
   }
   return false;

@@ -129,6 +129,8 @@ void ReadRopeConfig(const ConfigFields& fields, ModelConfig& config) {
   if (config.model_type == "gemma3_text") {
     config.rope_local_theta = fields.PositiveDouble("rope_local_base_freq", kMaxTheta).value_or(1e4);
   }
+  // The sliding layers of OLMo 3 use the base of the full layers, without scaling.
+  if (config.model_type == "olmo3") config.rope_local_theta = config.rope_theta;
   const bool is_new = fields.Has("rope_parameters");
   const char* key = is_new ? "rope_parameters" : "rope_scaling";
   if (!fields.Has(key)) return SetRotaryDim(fields, config);
