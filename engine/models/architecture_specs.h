@@ -16,6 +16,7 @@ DecoderSpec Gemma3Spec(const ModelConfig& config);
 DecoderSpec Gpt2Spec(const ModelConfig& config);
 DecoderSpec GptOssSpec(const ModelConfig& config);
 DecoderSpec OlmoeSpec(const ModelConfig& config);
+DecoderSpec SeedOssSpec(const ModelConfig& config);
 DecoderSpec MixtralSpec(const ModelConfig& config);
 DecoderSpec Olmo2Spec(const ModelConfig& config);
 DecoderSpec OptSpec(const ModelConfig& config);

@@ -34,6 +34,7 @@ constexpr Architecture kArchitectures[] = {
     {"GptOssForCausalLM", GptOssSpec},
     {"OlmoeForCausalLM", OlmoeSpec},
     {"Olmo3ForCausalLM", Olmo2Spec},
+    {"SeedOssForCausalLM", SeedOssSpec},
     {"MixtralForCausalLM", MixtralSpec},
     {"OPTForCausalLM", OptSpec},
     {"Olmo2ForCausalLM", Olmo2Spec},

@@ -139,6 +139,7 @@ CASES["olmo3"] = ("olmo2", "Olmo3Config", "Olmo3ForCausalLM",
                       full_attention=dict(rope_type="yarn", factor=4.0, rope_theta=5e5,
                                           original_max_position_embeddings=32),
                       sliding_attention=dict(rope_type="default", rope_theta=5e5))), {})
+CASES["seed_oss"] = ("seed_oss", "SeedOssConfig", "SeedOssForCausalLM", dict(head_dim=12), {})
 
 PERMUTED = ("llama", "granite", "smollm3", "arcee")
 

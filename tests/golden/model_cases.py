@@ -31,6 +31,7 @@ FAMILIES = {
                                                head_dim=12, sliding_window=9)),
     "OlmoeForCausalLM": ("OlmoeConfig", dict(num_experts=4, num_experts_per_tok=2, intermediate_size=12)),
     "Olmo3ForCausalLM": ("Olmo3Config", dict(num_hidden_layers=3, hidden_size=24, sliding_window=9)),
+    "SeedOssForCausalLM": ("SeedOssConfig", dict(head_dim=12)),
     "FalconForCausalLM": ("FalconConfig", dict(num_key_value_heads=None, intermediate_size=None, ffn_hidden_size=48)),
     "GPT2LMHeadModel": ("GPT2Config", dict(num_key_value_heads=None, intermediate_size=None, hidden_size=24)),
     "OPTForCausalLM": ("OPTConfig", dict(num_key_value_heads=None, intermediate_size=None, ffn_dim=48)),
@@ -149,6 +150,9 @@ CASES = {
                                            sliding_attention=dict(rope_type="default", rope_theta=500.0))), {}),
     "olmo3_old": ("Olmo3ForCausalLM", dict(num_hidden_layers=4, intermediate_size=32, sliding_window=17, rope_scaling=dict(
         rope_type="yarn", factor=4.0, original_max_position_embeddings=32)), {"style": "old"}),
+    "seed_oss": ("SeedOssForCausalLM", {}, {}),
+    "seed_oss_biases_old": ("SeedOssForCausalLM", dict(attention_bias=False, attention_out_bias=True, mlp_bias=True,
+                                                       tie_word_embeddings=True), {"style": "old"}),
     "falcon_7b": ("FalconForCausalLM", dict(multi_query=True), {}),
     "falcon_40b": ("FalconForCausalLM", dict(new_decoder_architecture=True, num_kv_heads=2), {}),
     "falcon_11b": ("FalconForCausalLM", dict(new_decoder_architecture=True, num_kv_heads=2, num_ln_in_parallel_attn=1,

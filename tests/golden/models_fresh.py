@@ -131,6 +131,10 @@ def random_overrides(architecture, rng):
         o.update(act, sliding_window=window, attention_bias=pick([True, False]), layer_types=pick([types, default]),
                  rope_parameters=dict(full_attention=dict(o["rope_parameters"], rope_theta=5e5),
                                       sliding_attention=dict(rope_type="default", rope_theta=5e5)))
+    if architecture == "SeedOssForCausalLM":
+        o.update(act, head_dim=own_head_dim, attention_bias=pick([True, False]),
+                 attention_out_bias=pick([True, False]), mlp_bias=pick([True, False]))
+        rope(rng, o, own_head_dim)
     if architecture == "FalconForCausalLM":
         is_new = pick([True, False])
         o.update(num_key_value_heads=None, intermediate_size=None, ffn_hidden_size=pick([None, 50]),

@@ -156,6 +156,13 @@ TEST(ArchitectureConfigTest, MissingFieldsGetTheArchitecturesDefaults) {
   EXPECT_EQ(olmo3.rope_theta, 5e5);
   EXPECT_EQ(olmo3.rope_local_theta, 5e5);
   EXPECT_EQ(Windows(olmo3), (std::vector<int64_t>{4096, 4096, 4096, 0, 4096, 4096}));
+  EXPECT_TRUE(Load(Config("seed_oss")).attention_bias);
+  EXPECT_FALSE(Load(Config("seed_oss")).attention_out_bias);
+  json seed_oss = Config("seed_oss", {{"num_attention_heads", 16}});
+  seed_oss.erase("head_dim");
+  seed_oss.erase("num_key_value_heads");
+  EXPECT_EQ(Load(seed_oss).head_dim, 128);
+  EXPECT_EQ(Load(seed_oss).num_key_value_heads, 8);
   EXPECT_FALSE(Load(Config("llama")).tie_word_embeddings);
 }
 

@@ -7,7 +7,7 @@
 namespace vllm {
 namespace {
 
-constexpr std::array<GgufArchitecture, 18> kArchitectures = {{
+constexpr std::array<GgufArchitecture, 19> kArchitectures = {{
     {.name = "llama",
      .hf_architecture = "LlamaForCausalLM",
      .model_type = "llama",
@@ -111,6 +111,14 @@ constexpr std::array<GgufArchitecture, 18> kArchitectures = {{
      .outer = kOuter,
      .layer = kQwenMoeLayer,
      .experts = kQwenExperts},
+    {.name = "seed_oss",
+     .hf_architecture = "SeedOssForCausalLM",
+     .model_type = "seed_oss",
+     .hidden_act = "silu",
+     .layer_prefix = "model.layers.",
+     .outer = kOuter,
+     .layer = kSeedOssLayer,
+     .experts = {}},
     {.name = "gpt2",
      .hf_architecture = "GPT2LMHeadModel",
      .model_type = "gpt2",

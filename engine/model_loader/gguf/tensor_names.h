@@ -126,6 +126,18 @@ inline constexpr std::array<GgufTensorName, 16> kQwenMoeLayer = {{
     {"ffn_down_shexp", "mlp.shared_expert.down_proj"},
 }};
 
+inline constexpr std::array<GgufTensorName, 9> kSeedOssLayer = {{
+    {"attn_norm", "input_layernorm"},
+    {"attn_q", "self_attn.q_proj"},
+    {"attn_k", "self_attn.k_proj"},
+    {"attn_v", "self_attn.v_proj"},
+    {"attn_output", "self_attn.o_proj"},
+    {"post_attention_norm", "post_attention_layernorm"},
+    {"ffn_gate", "mlp.gate_proj"},
+    {"ffn_up", "mlp.up_proj"},
+    {"ffn_down", "mlp.down_proj"},
+}};
+
 inline constexpr std::array<GgufTensorName, 8> kGptOssLayer = {{
     {"attn_norm", "input_layernorm"},
     {"attn_q", "self_attn.q_proj"},

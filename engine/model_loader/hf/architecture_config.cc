@@ -185,6 +185,7 @@ void ReadArchitectureConfig(const ConfigFields& fields, ModelConfig& config) {
   if (model_type == "qwen3_moe")
     ReadExperts(fields, fields.Has("num_local_experts") ? "num_local_experts" : "num_experts", config);
   if (model_type == "olmoe") ReadOlmoe(fields, config);
+  if (model_type == "seed_oss") config.attention_out_bias = fields.Bool("attention_out_bias").value_or(false);
   if (model_type == "gpt_oss") ReadGptOss(fields, config);
   if (model_type == "qwen2_moe") {
     ReadExperts(fields, "num_experts", config);

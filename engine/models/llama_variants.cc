@@ -1,0 +1,20 @@
+// Families whose decoder differs from Llama's in a few fields.
+#include "engine/models/architecture_specs.h"
+
+namespace vllm {
+
+// Arcee AFM: the MLP has no gate. By default its activation is squared ReLU (arXiv 2109.08668).
+DecoderSpec ArceeSpec(const ModelConfig& config) {
+  DecoderSpec spec = BaseDecoderSpec(config);
+  for (LayerSpec& layer : spec.layer) layer.mlp.gate_proj = "";
+  return spec;
+}
+
+// Seed-OSS: the bias of the output projection has its own switch.
+DecoderSpec SeedOssSpec(const ModelConfig& config) {
+  DecoderSpec spec = BaseDecoderSpec(config);
+  for (LayerSpec& layer : spec.layer) layer.attention.o_bias = config.attention_out_bias;
+  return spec;
+}
+
+}  // namespace vllm
