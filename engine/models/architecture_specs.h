@@ -17,6 +17,7 @@ DecoderSpec Gpt2Spec(const ModelConfig& config);
 DecoderSpec GptOssSpec(const ModelConfig& config);
 DecoderSpec OlmoeSpec(const ModelConfig& config);
 DecoderSpec SeedOssSpec(const ModelConfig& config);
+DecoderSpec Starcoder2Spec(const ModelConfig& config);
 DecoderSpec MixtralSpec(const ModelConfig& config);
 DecoderSpec Olmo2Spec(const ModelConfig& config);
 DecoderSpec OptSpec(const ModelConfig& config);

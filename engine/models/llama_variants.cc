@@ -17,4 +17,16 @@ DecoderSpec SeedOssSpec(const ModelConfig& config) {
   return spec;
 }
 
+// StarCoder2 (arXiv 2402.19173): layer norms, and an MLP without gate.
+DecoderSpec Starcoder2Spec(const ModelConfig& config) {
+  DecoderSpec spec = BaseDecoderSpec(config);
+  spec.norm.kind = NormSpec::Kind::kLayer;
+  for (LayerSpec& layer : spec.layer) {
+    layer.mlp.gate_proj = "";
+    layer.mlp.up_proj = "c_fc";
+    layer.mlp.down_proj = "c_proj";
+  }
+  return spec;
+}
+
 }  // namespace vllm

@@ -35,6 +35,7 @@ constexpr Architecture kArchitectures[] = {
     {"OlmoeForCausalLM", OlmoeSpec},
     {"Olmo3ForCausalLM", Olmo2Spec},
     {"SeedOssForCausalLM", SeedOssSpec},
+    {"Starcoder2ForCausalLM", Starcoder2Spec},
     {"MixtralForCausalLM", MixtralSpec},
     {"OPTForCausalLM", OptSpec},
     {"Olmo2ForCausalLM", Olmo2Spec},

@@ -140,6 +140,7 @@ CASES["olmo3"] = ("olmo2", "Olmo3Config", "Olmo3ForCausalLM",
                                           original_max_position_embeddings=32),
                       sliding_attention=dict(rope_type="default", rope_theta=5e5))), {})
 CASES["seed_oss"] = ("seed_oss", "SeedOssConfig", "SeedOssForCausalLM", dict(head_dim=12), {})
+CASES["starcoder2"] = ("starcoder2", "Starcoder2Config", "Starcoder2ForCausalLM", {}, {})
 
 PERMUTED = ("llama", "granite", "smollm3", "arcee")
 
@@ -299,7 +300,9 @@ def write_keys(writer, architecture, config):
     writer.add_head_count_kv(config.num_key_value_heads)
     if "rope_theta" in rope:
         writer.add_rope_freq_base(rope["rope_theta"])
-    if architecture == "stablelm":
+    if architecture == "starcoder2":
+        writer.add_layer_norm_eps(config.norm_epsilon)
+    elif architecture == "stablelm":
         writer.add_layer_norm_eps(config.layer_norm_eps)
         writer.add_parallel_residual(config.use_parallel_residual)
     else:

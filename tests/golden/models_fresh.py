@@ -135,6 +135,9 @@ def random_overrides(architecture, rng):
         o.update(act, head_dim=own_head_dim, attention_bias=pick([True, False]),
                  attention_out_bias=pick([True, False]), mlp_bias=pick([True, False]))
         rope(rng, o, own_head_dim)
+    if architecture == "Starcoder2ForCausalLM":
+        o.update(act, use_bias=pick([True, False]), sliding_window=pick([None, window]))
+        rope(rng, o, dim)
     if architecture == "FalconForCausalLM":
         is_new = pick([True, False])
         o.update(num_key_value_heads=None, intermediate_size=None, ffn_hidden_size=pick([None, 50]),

@@ -163,6 +163,13 @@ TEST(ArchitectureConfigTest, MissingFieldsGetTheArchitecturesDefaults) {
   seed_oss.erase("num_key_value_heads");
   EXPECT_EQ(Load(seed_oss).head_dim, 128);
   EXPECT_EQ(Load(seed_oss).num_key_value_heads, 8);
+  const ModelConfig starcoder2 = Load(Config("starcoder2", {{"rms_norm_eps", 1.0}}));
+  EXPECT_EQ(starcoder2.rms_norm_eps, 1e-5);
+  EXPECT_EQ(starcoder2.hidden_act, "gelu_pytorch_tanh");
+  EXPECT_TRUE(starcoder2.attention_bias);
+  EXPECT_TRUE(starcoder2.mlp_bias);
+  EXPECT_TRUE(starcoder2.tie_word_embeddings);
+  EXPECT_FALSE(starcoder2.sliding_window);
   EXPECT_FALSE(Load(Config("llama")).tie_word_embeddings);
 }
 

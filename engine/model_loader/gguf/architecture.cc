@@ -7,7 +7,7 @@
 namespace vllm {
 namespace {
 
-constexpr std::array<GgufArchitecture, 19> kArchitectures = {{
+constexpr std::array<GgufArchitecture, 20> kArchitectures = {{
     {.name = "llama",
      .hf_architecture = "LlamaForCausalLM",
      .model_type = "llama",
@@ -118,6 +118,15 @@ constexpr std::array<GgufArchitecture, 19> kArchitectures = {{
      .layer_prefix = "model.layers.",
      .outer = kOuter,
      .layer = kSeedOssLayer,
+     .experts = {}},
+    {.name = "starcoder2",
+     .hf_architecture = "Starcoder2ForCausalLM",
+     .model_type = "starcoder2",
+     .hidden_act = "gelu_pytorch_tanh",
+     .layer_norm = true,
+     .layer_prefix = "model.layers.",
+     .outer = kOuter,
+     .layer = kStarcoder2Layer,
      .experts = {}},
     {.name = "gpt2",
      .hf_architecture = "GPT2LMHeadModel",

@@ -138,6 +138,17 @@ inline constexpr std::array<GgufTensorName, 9> kSeedOssLayer = {{
     {"ffn_down", "mlp.down_proj"},
 }};
 
+inline constexpr std::array<GgufTensorName, 8> kStarcoder2Layer = {{
+    {"attn_norm", "input_layernorm"},
+    {"attn_q", "self_attn.q_proj"},
+    {"attn_k", "self_attn.k_proj"},
+    {"attn_v", "self_attn.v_proj"},
+    {"attn_output", "self_attn.o_proj"},
+    {"ffn_norm", "post_attention_layernorm"},
+    {"ffn_up", "mlp.c_fc"},
+    {"ffn_down", "mlp.c_proj"},
+}};
+
 inline constexpr std::array<GgufTensorName, 8> kGptOssLayer = {{
     {"attn_norm", "input_layernorm"},
     {"attn_q", "self_attn.q_proj"},

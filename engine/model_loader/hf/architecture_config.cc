@@ -93,6 +93,11 @@ void ReadOlmoe(const ConfigFields& fields, ModelConfig& config) {
   config.clip_qkv = fields.PositiveDouble("clip_qkv", kMaxMultiplier);
 }
 
+void ReadUseBias(const ConfigFields& fields, ModelConfig& config) {
+  config.attention_bias = fields.Bool("use_bias").value_or(false);
+  config.mlp_bias = config.attention_bias;
+}
+
 void ReadGptOss(const ConfigFields& fields, ModelConfig& config) {
   ReadExperts(fields, fields.Has("num_local_experts") ? "num_local_experts" : "num_experts", config);
   config.moe_intermediate_size = config.intermediate_size;
@@ -114,7 +119,8 @@ bool IsSlidingByDefault(const ConfigFields& fields, const std::string& model_typ
   if (model_type == "gemma2" || model_type == "gpt_oss") return layer % 2 == 0;
   if (model_type == "gemma3_text") return (layer + 1) % fields.Int("sliding_window_pattern", 1, kMax).value_or(6) != 0;
   if (model_type == "smollm3") return !config.use_rope;
-  return model_type == "mistral" || model_type == "mixtral" || model_type == "phi3" || model_type == "qwen3_moe";
+  return model_type == "starcoder2" || model_type == "mistral" || model_type == "mixtral" || model_type == "phi3" ||
+         model_type == "qwen3_moe";
 }
 
 void ReadRopeLayers(const ConfigFields& fields, ModelConfig& config) {
@@ -186,6 +192,7 @@ void ReadArchitectureConfig(const ConfigFields& fields, ModelConfig& config) {
     ReadExperts(fields, fields.Has("num_local_experts") ? "num_local_experts" : "num_experts", config);
   if (model_type == "olmoe") ReadOlmoe(fields, config);
   if (model_type == "seed_oss") config.attention_out_bias = fields.Bool("attention_out_bias").value_or(false);
+  if (model_type == "starcoder2") ReadUseBias(fields, config);
   if (model_type == "gpt_oss") ReadGptOss(fields, config);
   if (model_type == "qwen2_moe") {
     ReadExperts(fields, "num_experts", config);
