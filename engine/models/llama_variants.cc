@@ -29,4 +29,11 @@ DecoderSpec Starcoder2Spec(const ModelConfig& config) {
   return spec;
 }
 
+// ERNIE 4.5: rotates neighboring dimensions.
+DecoderSpec Ernie45Spec(const ModelConfig& config) {
+  DecoderSpec spec = BaseDecoderSpec(config);
+  for (LayerSpec& layer : spec.layer) layer.attention.rotates_neighbors = true;
+  return spec;
+}
+
 }  // namespace vllm

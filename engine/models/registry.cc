@@ -36,6 +36,7 @@ constexpr Architecture kArchitectures[] = {
     {"Olmo3ForCausalLM", Olmo2Spec},
     {"SeedOssForCausalLM", SeedOssSpec},
     {"Starcoder2ForCausalLM", Starcoder2Spec},
+    {"Ernie4_5ForCausalLM", Ernie45Spec},
     {"MixtralForCausalLM", MixtralSpec},
     {"OPTForCausalLM", OptSpec},
     {"Olmo2ForCausalLM", Olmo2Spec},

@@ -141,6 +141,7 @@ CASES["olmo3"] = ("olmo2", "Olmo3Config", "Olmo3ForCausalLM",
                       sliding_attention=dict(rope_type="default", rope_theta=5e5))), {})
 CASES["seed_oss"] = ("seed_oss", "SeedOssConfig", "SeedOssForCausalLM", dict(head_dim=12), {})
 CASES["starcoder2"] = ("starcoder2", "Starcoder2Config", "Starcoder2ForCausalLM", {}, {})
+CASES["ernie4_5"] = ("ernie4_5", "Ernie4_5Config", "Ernie4_5ForCausalLM", dict(head_dim=12), {})
 
 PERMUTED = ("llama", "granite", "smollm3", "arcee")
 

@@ -138,6 +138,9 @@ def random_overrides(architecture, rng):
     if architecture == "Starcoder2ForCausalLM":
         o.update(act, use_bias=pick([True, False]), sliding_window=pick([None, window]))
         rope(rng, o, dim)
+    if architecture == "Ernie4_5ForCausalLM":
+        o.update(act, use_bias=pick([True, False]), head_dim=own_head_dim)
+        rope(rng, o, own_head_dim)
     if architecture == "FalconForCausalLM":
         is_new = pick([True, False])
         o.update(num_key_value_heads=None, intermediate_size=None, ffn_hidden_size=pick([None, 50]),

@@ -170,6 +170,12 @@ TEST(ArchitectureConfigTest, MissingFieldsGetTheArchitecturesDefaults) {
   EXPECT_TRUE(starcoder2.mlp_bias);
   EXPECT_TRUE(starcoder2.tie_word_embeddings);
   EXPECT_FALSE(starcoder2.sliding_window);
+  const ModelConfig ernie = Load(Config("ernie4_5"));
+  EXPECT_EQ(ernie.rms_norm_eps, 1e-5);
+  EXPECT_EQ(ernie.rope_theta, 5e5);
+  EXPECT_TRUE(ernie.tie_word_embeddings);
+  EXPECT_FALSE(ernie.attention_bias);
+  EXPECT_TRUE(Load(Config("ernie4_5", {{"use_bias", true}})).mlp_bias);
   EXPECT_FALSE(Load(Config("llama")).tie_word_embeddings);
 }
 

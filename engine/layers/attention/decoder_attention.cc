@@ -62,6 +62,7 @@ DecoderAttention::DecoderAttention(const LoadContext& load, const ModelConfig& m
       q_size_(shards_.heads.count * model.head_dim),
       kv_size_(shards_.kv_heads.count * model.head_dim),
       rotary_table_(spec.rotary_table),
+      rotates_neighbors_(spec.rotates_neighbors),
       clip_qkv_(static_cast<float>(spec.clip_qkv)),
       kv_layer_{shards_.kv_heads.count, model.head_dim, spec.sliding_window},
       qkv_proj_(load, model, model.hidden_size, QkvSlices(model, prefix, spec, shards_), spec.qkv_bias),
@@ -97,13 +98,14 @@ void DecoderAttention::Clip(int64_t num_tokens, float* qkv) const {
 
 void DecoderAttention::Rotate(const RotaryAngles& angles, int64_t num_tokens, float* qkv) const {
   const int64_t stride = q_size_ + 2 * kv_size_;
+  const auto rotate = rotates_neighbors_ ? step_.kernels->rotary_neighbors : step_.kernels->rotary;
   ForEachRow(step_, num_tokens, q_size_ + kv_size_, [&](int64_t row) {
     const float* cos = angles.cos + row * angles.half;
     const float* sin = angles.sin + row * angles.half;
     // The key heads directly follow the query heads.
     float* heads = qkv + row * stride;
     for (int64_t offset = 0; offset < q_size_ + kv_size_; offset += head_dim_) {
-      step_.kernels->rotary(heads + offset, cos, sin, angles.half);
+      rotate(heads + offset, cos, sin, angles.half);
     }
   });
 }

@@ -33,9 +33,10 @@ struct AttentionSpec {
   QkNormSpec qk_norm;
   // Index of the RotaryAngles that rotate queries and keys; below 0: no rotation.
   int rotary_table = 0;
-  double scale = 1.0;          // multiplies the scores
-  double softcap = 0.0;        // applied to the scaled scores; 0: none
-  double clip_qkv = 0.0;       // queries and keys after their norm, and values, are clamped to [-x, x]; 0: not
+  bool rotates_neighbors = false;  // rotates the pairs (2 i, 2 i + 1) instead of (i, i + half)
+  double scale = 1.0;              // multiplies the scores
+  double softcap = 0.0;            // applied to the scaled scores; 0: none
+  double clip_qkv = 0.0;           // queries and keys after their norm, and values, are clamped to [-x, x]; 0: not
   std::string sinks;           // one logit per query head that joins the softmax, [num_attention_heads]; empty: none
   int64_t sliding_window = 0;  // 0: full attention
 };
@@ -75,6 +76,7 @@ class DecoderAttention {
   HeadShards shards_;
   int64_t hidden_size_, head_dim_, q_size_, kv_size_;
   int rotary_table_;
+  bool rotates_neighbors_;
   float clip_qkv_;
   KVCacheSpec kv_layer_;
   ColumnParallelLinear qkv_proj_;

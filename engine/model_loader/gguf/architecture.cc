@@ -7,7 +7,7 @@
 namespace vllm {
 namespace {
 
-constexpr std::array<GgufArchitecture, 20> kArchitectures = {{
+constexpr std::array<GgufArchitecture, 21> kArchitectures = {{
     {.name = "llama",
      .hf_architecture = "LlamaForCausalLM",
      .model_type = "llama",
@@ -127,6 +127,14 @@ constexpr std::array<GgufArchitecture, 20> kArchitectures = {{
      .layer_prefix = "model.layers.",
      .outer = kOuter,
      .layer = kStarcoder2Layer,
+     .experts = {}},
+    {.name = "ernie4_5",
+     .hf_architecture = "Ernie4_5ForCausalLM",
+     .model_type = "ernie4_5",
+     .hidden_act = "silu",
+     .layer_prefix = "model.layers.",
+     .outer = kOuter,
+     .layer = kLlamaLayer,
      .experts = {}},
     {.name = "gpt2",
      .hf_architecture = "GPT2LMHeadModel",

@@ -38,6 +38,8 @@ constexpr ModelTypeDefaults kModelTypes[] = {
     {"seed_oss", R"({"num_key_value_heads": 8, "head_dim": 128, "attention_bias": true})"},
     {"starcoder2", R"({"num_key_value_heads": 2, "hidden_act": "gelu_pytorch_tanh", "norm_epsilon": 1e-5,
                        "use_bias": true, "max_position_embeddings": 4096, "tie_word_embeddings": true})"},
+    {"ernie4_5", R"({"num_key_value_heads": 2, "head_dim": 128, "rms_norm_eps": 1e-5, "rope_theta": 5e5,
+                     "max_position_embeddings": 131072, "tie_word_embeddings": true})"},
     {"phi3", R"({"rms_norm_eps": 1e-5, "original_max_position_embeddings": 4096})"},
     {"smollm3", R"({"num_key_value_heads": 4, "rope_theta": 2e6, "use_sliding_window": false,
                     "tie_word_embeddings": true, "no_rope_layer_interval": 4})"},
