@@ -13,6 +13,8 @@ DecoderSpec FalconSpec(const ModelConfig& config);
 DecoderSpec GemmaSpec(const ModelConfig& config);
 DecoderSpec Gemma2Spec(const ModelConfig& config);
 DecoderSpec Gemma3Spec(const ModelConfig& config);
+DecoderSpec GlmSpec(const ModelConfig& config);
+DecoderSpec Glm4Spec(const ModelConfig& config);
 DecoderSpec Gpt2Spec(const ModelConfig& config);
 DecoderSpec GptOssSpec(const ModelConfig& config);
 DecoderSpec OlmoeSpec(const ModelConfig& config);

@@ -31,6 +31,8 @@ constexpr Architecture kArchitectures[] = {
     {"Gemma2ForCausalLM", Gemma2Spec},
     {"Gemma3ForCausalLM", Gemma3Spec},
     {"GemmaForCausalLM", GemmaSpec},
+    {"Glm4ForCausalLM", Glm4Spec},
+    {"GlmForCausalLM", GlmSpec},
     {"GptOssForCausalLM", GptOssSpec},
     {"OlmoeForCausalLM", OlmoeSpec},
     {"Olmo3ForCausalLM", Olmo2Spec},

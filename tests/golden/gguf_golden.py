@@ -142,6 +142,8 @@ CASES["olmo3"] = ("olmo2", "Olmo3Config", "Olmo3ForCausalLM",
 CASES["seed_oss"] = ("seed_oss", "SeedOssConfig", "SeedOssForCausalLM", dict(head_dim=12), {})
 CASES["starcoder2"] = ("starcoder2", "Starcoder2Config", "Starcoder2ForCausalLM", {}, {})
 CASES["ernie4_5"] = ("ernie4_5", "Ernie4_5Config", "Ernie4_5ForCausalLM", dict(head_dim=12), {})
+CASES["glm4"] = ("glm4", "Glm4Config", "Glm4ForCausalLM", dict(head_dim=8), {})
+CASES["chatglm"] = ("chatglm", "GlmConfig", "GlmForCausalLM", dict(head_dim=8), {"fuse_qkv": True})
 
 PERMUTED = ("llama", "granite", "smollm3", "arcee")
 

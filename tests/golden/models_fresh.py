@@ -141,6 +141,11 @@ def random_overrides(architecture, rng):
     if architecture == "Ernie4_5ForCausalLM":
         o.update(act, use_bias=pick([True, False]), head_dim=own_head_dim)
         rope(rng, o, own_head_dim)
+    if architecture in ("GlmForCausalLM", "Glm4ForCausalLM"):
+        partial = pick([0.5, 1.0])
+        o.update(act, head_dim=pick([8, 16, 24]), attention_bias=pick([True, False]))
+        rope(rng, o, own_head_dim)
+        o["rope_parameters"]["partial_rotary_factor"] = partial
     if architecture == "FalconForCausalLM":
         is_new = pick([True, False])
         o.update(num_key_value_heads=None, intermediate_size=None, ffn_hidden_size=pick([None, 50]),

@@ -176,6 +176,13 @@ TEST(ArchitectureConfigTest, MissingFieldsGetTheArchitecturesDefaults) {
   EXPECT_TRUE(ernie.tie_word_embeddings);
   EXPECT_FALSE(ernie.attention_bias);
   EXPECT_TRUE(Load(Config("ernie4_5", {{"use_bias", true}})).mlp_bias);
+  for (const char* model_type : {"glm", "glm4"}) {
+    const ModelConfig glm = Load(Config(model_type));
+    EXPECT_EQ(glm.rms_norm_eps, 1.5625e-7);
+    EXPECT_EQ(glm.rotary_dim, 4);
+    EXPECT_TRUE(glm.attention_bias);
+    EXPECT_EQ(Load(Config(model_type, {{"partial_rotary_factor", 1.0}})).rotary_dim, 8);
+  }
   EXPECT_FALSE(Load(Config("llama")).tie_word_embeddings);
 }
 

@@ -7,7 +7,7 @@
 namespace vllm {
 namespace {
 
-constexpr std::array<GgufArchitecture, 21> kArchitectures = {{
+constexpr std::array<GgufArchitecture, 23> kArchitectures = {{
     {.name = "llama",
      .hf_architecture = "LlamaForCausalLM",
      .model_type = "llama",
@@ -135,6 +135,22 @@ constexpr std::array<GgufArchitecture, 21> kArchitectures = {{
      .layer_prefix = "model.layers.",
      .outer = kOuter,
      .layer = kLlamaLayer,
+     .experts = {}},
+    {.name = "glm4",
+     .hf_architecture = "Glm4ForCausalLM",
+     .model_type = "glm4",
+     .hidden_act = "silu",
+     .layer_prefix = "model.layers.",
+     .outer = kOuter,
+     .layer = kGlm4Layer,
+     .experts = {}},
+    {.name = "chatglm",
+     .hf_architecture = "GlmForCausalLM",
+     .model_type = "glm",
+     .hidden_act = "silu",
+     .layer_prefix = "model.layers.",
+     .outer = kOuter,
+     .layer = kGlm4Layer,
      .experts = {}},
     {.name = "gpt2",
      .hf_architecture = "GPT2LMHeadModel",

@@ -89,7 +89,12 @@ void ReadScaling(const ConfigFields& fields, const ConfigFields& outer, const Mo
   }
 }
 
-bool SupportsPartialRotation(const std::string& model_type) { return model_type == "phi3" || model_type == "stablelm"; }
+bool SupportsPartialRotation(const std::string& model_type) {
+  for (const char* name : {"phi3", "stablelm", "glm", "glm4"}) {
+    if (model_type == name) return true;
+  }
+  return false;
+}
 
 void SetRotaryDim(const ConfigFields& fields, ModelConfig& config) {
   config.rotary_dim = config.head_dim;
