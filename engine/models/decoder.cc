@@ -59,7 +59,10 @@ DecoderModel::DecoderModel(const LoadContext& load, const DecoderSpec& spec)
   for (const RotaryEmbedding& rotary : rotary_) {
     angles_.push_back(Floats(max_tokens, rotary.half()));
     angles_.push_back(Floats(max_tokens, rotary.half()));
-    tables_.push_back({angles_.end()[-2].as<float>(), angles_.back().as<float>(), rotary.half()});
+    tables_.push_back({angles_.end()[-2].as<float>(), angles_.back().as<float>(), rotary.half(), nullptr});
+    if (!rotary.scales_queries()) continue;
+    query_scales_ = Floats(max_tokens, 1);
+    tables_.back().query_scales = query_scales_.as<float>();
   }
   scratch_.normed = Floats(max_tokens, config_.hidden_size);
   scratch_.delta = Floats(max_tokens, config_.hidden_size);
@@ -112,7 +115,7 @@ size_t DecoderModel::ReserveScratch(int64_t max_tokens, int64_t max_logits_rows)
   if (lm_head_) lm_head_->Reserve(max_logits_rows);
   lm_head_lora_.Reserve(step_, max_logits_rows);
   size_t bytes = scratch_.normed.size_bytes() + scratch_.delta.size_bytes() + scratch_.inner.size_bytes() +
-                 embedded_.size_bytes() + projected_.size_bytes();
+                 embedded_.size_bytes() + projected_.size_bytes() + query_scales_.size_bytes();
   for (const kernels::AlignedBuffer& angles : angles_) bytes += angles.size_bytes();
   return bytes;
 }
@@ -139,6 +142,7 @@ void DecoderModel::Embed(const ModelInput& input, float* hidden) const {
 void DecoderModel::ComputeAngles(const ModelInput& input) {
   for (size_t i = 0; i < rotary_.size(); ++i) {
     rotary_[i].Angles(step_, input.positions, angles_[2 * i].as<float>(), angles_[2 * i + 1].as<float>());
+    if (rotary_[i].scales_queries()) rotary_[i].QueryScales(input.positions, query_scales_.as<float>());
   }
 }
 

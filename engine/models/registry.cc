@@ -22,6 +22,7 @@ constexpr Architecture kArchitectures[] = {
     // Llama's decoder. Its biases, windows, NoPE layers and multipliers come from the config.
     {"LlamaForCausalLM", BaseDecoderSpec},
     {"MistralForCausalLM", BaseDecoderSpec},
+    {"Ministral3ForCausalLM", BaseDecoderSpec},
     {"GraniteForCausalLM", BaseDecoderSpec},
     {"SmolLM3ForCausalLM", BaseDecoderSpec},
 

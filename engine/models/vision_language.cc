@@ -17,7 +17,7 @@ constexpr std::pair<std::string_view, std::string_view> kTextArchitectures[] = {
     {"llama", "LlamaForCausalLM"},     {"mistral", "MistralForCausalLM"}, {"mixtral", "MixtralForCausalLM"},
     {"qwen2", "Qwen2ForCausalLM"},     {"qwen3", "Qwen3ForCausalLM"},     {"qwen3_moe", "Qwen3MoeForCausalLM"},
     {"gemma2", "Gemma2ForCausalLM"},   {"gemma", "GemmaForCausalLM"},     {"gemma3_text", "Gemma3ForCausalLM"},
-    {"granite", "GraniteForCausalLM"}, {"phi3", "Phi3ForCausalLM"},
+    {"granite", "GraniteForCausalLM"}, {"phi3", "Phi3ForCausalLM"},       {"ministral3", "Ministral3ForCausalLM"},
 };
 
 }  // namespace

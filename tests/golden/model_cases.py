@@ -36,6 +36,7 @@ FAMILIES = {
     "Ernie4_5ForCausalLM": ("Ernie4_5Config", dict(head_dim=12)),
     "GlmForCausalLM": ("GlmConfig", dict(head_dim=12, pad_token_id=0)),
     "Glm4ForCausalLM": ("Glm4Config", dict(head_dim=12, pad_token_id=0)),
+    "Ministral3ForCausalLM": ("Ministral3Config", dict(head_dim=12)),
     "FalconForCausalLM": ("FalconConfig", dict(num_key_value_heads=None, intermediate_size=None, ffn_hidden_size=48)),
     "GPT2LMHeadModel": ("GPT2Config", dict(num_key_value_heads=None, intermediate_size=None, hidden_size=24)),
     "OPTForCausalLM": ("OPTConfig", dict(num_key_value_heads=None, intermediate_size=None, ffn_dim=48)),
@@ -169,6 +170,15 @@ CASES = {
     "glm4": ("Glm4ForCausalLM", dict(head_dim=8), {}),
     "glm4_yarn_old": ("Glm4ForCausalLM", dict(attention_bias=False, head_dim=16, rope_scaling=dict(
         rope_type="yarn", factor=4.0, original_max_position_embeddings=32)), {"style": "old"}),
+    "ministral3": ("Ministral3ForCausalLM", dict(rope_parameters=dict(
+        rope_type="yarn", rope_theta=1e4, factor=4.0, original_max_position_embeddings=32, beta_fast=32.0, beta_slow=1.0,
+        mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.5)), {}),
+    "ministral3_window_old": ("Ministral3ForCausalLM", dict(sliding_window=20, tie_word_embeddings=True, rope_parameters=dict(
+        rope_type="yarn", rope_theta=500.0, factor=8.0, original_max_position_embeddings=32, llama_4_scaling_beta=0.3)),
+                              {"style": "old"}),
+    "ministral3_vision": ("Ministral3ForCausalLM", dict(rope_parameters=dict(
+        rope_type="yarn", rope_theta=1e4, factor=4.0, original_max_position_embeddings=32, mscale=1.0, mscale_all_dim=1.0,
+        llama_4_scaling_beta=0.1)), {"style": "mistral3"}),
     "falcon_7b": ("FalconForCausalLM", dict(multi_query=True), {}),
     "falcon_40b": ("FalconForCausalLM", dict(new_decoder_architecture=True, num_kv_heads=2), {}),
     "falcon_11b": ("FalconForCausalLM", dict(new_decoder_architecture=True, num_kv_heads=2, num_ln_in_parallel_attn=1,

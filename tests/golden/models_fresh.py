@@ -146,6 +146,11 @@ def random_overrides(architecture, rng):
         o.update(act, head_dim=pick([8, 16, 24]), attention_bias=pick([True, False]))
         rope(rng, o, own_head_dim)
         o["rope_parameters"]["partial_rotary_factor"] = partial
+    if architecture == "Ministral3ForCausalLM":
+        o.update(act, sliding_window=pick([None, window]), head_dim=own_head_dim, rope_parameters=dict(
+            rope_type="yarn", rope_theta=pick([1e4, 1e6]), factor=pick([4.0, 16.0]),
+            original_max_position_embeddings=pick([40, 64]), llama_4_scaling_beta=pick([0.0, 0.1, 0.7]),
+            **pick([{}, dict(mscale=1.0, mscale_all_dim=1.0)])))
     if architecture == "FalconForCausalLM":
         is_new = pick([True, False])
         o.update(num_key_value_heads=None, intermediate_size=None, ffn_hidden_size=pick([None, 50]),

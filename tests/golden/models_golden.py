@@ -76,10 +76,11 @@ def restyle(directory, options, overrides):
         for name in [n for n in tensors if n.endswith(("experts.gate_up_proj", "experts.down_proj"))]:
             blocks, scales, _ = to_mxfp4(tensors.pop(name).transpose(1, 2))
             tensors[name + "_blocks"], tensors[name + "_scales"] = blocks, scales
-    elif style in ("vision", "vision_old", "llava"):
-        outer = "LlavaForConditionalGeneration" if style == "llava" else "Gemma3ForConditionalGeneration"
+    elif style in ("vision", "vision_old", "llava", "mistral3"):
+        outer = {"llava": "LlavaForConditionalGeneration",
+                 "mistral3": "Mistral3ForConditionalGeneration"}.get(style, "Gemma3ForConditionalGeneration")
         text = old_config(config) if style == "vision_old" else config
-        whole = {"architectures": [outer], "model_type": "llava" if style == "llava" else "gemma3",
+        whole = {"architectures": [outer], "model_type": style if style in ("llava", "mistral3") else "gemma3",
                  "eos_token_id": text.pop("eos_token_id"), "text_config": text, "vision_config": {"hidden_size": 8}}
         for name in ("dtype", "torch_dtype"):
             if name in text:

@@ -183,6 +183,18 @@ TEST(ArchitectureConfigTest, MissingFieldsGetTheArchitecturesDefaults) {
     EXPECT_TRUE(glm.attention_bias);
     EXPECT_EQ(Load(Config(model_type, {{"partial_rotary_factor", 1.0}})).rotary_dim, 8);
   }
+  const ModelConfig ministral = Load(Config("ministral3"));
+  EXPECT_EQ(ministral.rms_norm_eps, 1e-5);
+  EXPECT_EQ(ministral.rope_theta, 1e6);
+  EXPECT_EQ(ministral.rope_scaling.kind, RopeScaling::Kind::kYarn);
+  EXPECT_EQ(ministral.rope_scaling.factor, 16.0);
+  EXPECT_EQ(ministral.rope_scaling.mscale_all_dim, 1.0);
+  EXPECT_EQ(ministral.rope_scaling.original_max_position_embeddings, 16384);
+  EXPECT_EQ(ministral.llama_4_scaling_beta, 0.1);
+  EXPECT_FALSE(ministral.sliding_window);
+  EXPECT_NE(
+      ErrorOf(Config("ministral3", {{"rope_parameters", {{"rope_theta", 1e6}}}})).find("llama_4_scaling_beta: missing"),
+      std::string::npos);
   EXPECT_FALSE(Load(Config("llama")).tie_word_embeddings);
 }
 

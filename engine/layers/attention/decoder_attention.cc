@@ -107,6 +107,7 @@ void DecoderAttention::Rotate(const RotaryAngles& angles, int64_t num_tokens, fl
     for (int64_t offset = 0; offset < q_size_ + kv_size_; offset += head_dim_) {
       rotate(heads + offset, cos, sin, angles.half);
     }
+    if (angles.query_scales != nullptr) step_.kernels->scale(heads, angles.query_scales[row], q_size_);
   });
 }
 

@@ -41,11 +41,13 @@ struct AttentionSpec {
   int64_t sliding_window = 0;  // 0: full attention
 };
 
-// The rotation angles of a step's positions: cos and sin are [num_tokens, half]. Borrowed from the model.
+// The rotation angles of a step's positions: cos and sin are [num_tokens, half]. query_scales, [num_tokens], multiply
+// the rotated queries; null: none. Borrowed from the model.
 struct RotaryAngles {
   const float* cos = nullptr;
   const float* sin = nullptr;
   int64_t half = 0;
+  const float* query_scales = nullptr;
 };
 
 class DecoderAttention {

@@ -95,6 +95,10 @@ void RotaryEmbedding::ScaleLong(const ModelConfig& config) {
 
 RotaryEmbedding::RotaryEmbedding(const ModelConfig& config) : RotaryEmbedding(config.rope_theta, RotaryDim(config)) {
   const RopeScaling& scaling = config.rope_scaling;
+  if (config.llama_4_scaling_beta) {
+    query_scale_beta_ = *config.llama_4_scaling_beta;
+    query_scale_period_ = scaling.original_max_position_embeddings;
+  }
   switch (scaling.kind) {
     case RopeScaling::Kind::kNone:
       break;
@@ -118,6 +122,13 @@ RotaryEmbedding::RotaryEmbedding(const ModelConfig& config) : RotaryEmbedding(co
     case RopeScaling::Kind::kFactors:
       for (size_t i = 0; i < inverse_frequencies_.size(); ++i) inverse_frequencies_[i] /= scaling.short_factor.at(i);
       break;
+  }
+}
+
+void RotaryEmbedding::QueryScales(std::span<const int64_t> positions, float* scales) const {
+  for (size_t i = 0; i < positions.size(); ++i) {
+    const auto periods = static_cast<double>(positions[i] / query_scale_period_);
+    scales[i] = static_cast<float>(1.0 + query_scale_beta_ * std::log1p(periods));
   }
 }
 

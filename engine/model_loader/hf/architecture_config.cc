@@ -119,8 +119,8 @@ bool IsSlidingByDefault(const ConfigFields& fields, const std::string& model_typ
   if (model_type == "gemma2" || model_type == "gpt_oss") return layer % 2 == 0;
   if (model_type == "gemma3_text") return (layer + 1) % fields.Int("sliding_window_pattern", 1, kMax).value_or(6) != 0;
   if (model_type == "smollm3") return !config.use_rope;
-  return model_type == "starcoder2" || model_type == "mistral" || model_type == "mixtral" || model_type == "phi3" ||
-         model_type == "qwen3_moe";
+  return model_type == "starcoder2" || model_type == "ministral3" || model_type == "mistral" ||
+         model_type == "mixtral" || model_type == "phi3" || model_type == "qwen3_moe";
 }
 
 void ReadRopeLayers(const ConfigFields& fields, ModelConfig& config) {

@@ -115,6 +115,13 @@ void SetRotaryDim(const ConfigFields& fields, ModelConfig& config) {
 void ReadParameters(const ConfigFields& part, const ConfigFields& outer, bool is_type_required, ModelConfig& config) {
   config.rope_theta = part.PositiveDouble("rope_theta", kMaxTheta).value_or(config.rope_theta);
   if (part.Has("partial_rotary_factor")) SetRotaryDim(part, config);
+  if (config.model_type == "ministral3") {
+    const char* beta = "llama_4_scaling_beta";
+    if (!part.Has(beta)) part.Fail(beta, "missing");
+    config.llama_4_scaling_beta = part.Double(beta, 0.0, kMaxFactor);
+    const char* original = "original_max_position_embeddings";
+    config.rope_scaling.original_max_position_embeddings = part.RequiredInt(original, 1, kMaxPositions);
+  }
   // transformers 5 always writes rope_parameters. Without scaling, the object may contain only rope_theta.
   if (is_type_required || part.Has("rope_type") || part.Has("type"))
     ReadScaling(part, outer, config, config.rope_scaling);
