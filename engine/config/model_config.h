@@ -42,7 +42,7 @@ struct RopeScaling {
 // Settings that may differ between layers.
 struct LayerConfig {
   int64_t sliding_window = 0;   // tokens that a query attends to, including its own token; 0: no window
-  bool use_rope = true;         // false in some layers of SmolLM3
+  bool use_rope = true;         // false in some layers of SmolLM3 and EXAONE 4
   bool use_local_rope = false;  // uses rope_local_theta without scaling (sliding layers of Gemma 3 and OLMo 3)
   bool is_moe = false;
 };

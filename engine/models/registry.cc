@@ -27,6 +27,7 @@ constexpr Architecture kArchitectures[] = {
     {"SmolLM3ForCausalLM", BaseDecoderSpec},
 
     {"ArceeForCausalLM", ArceeSpec},
+    {"Exaone4ForCausalLM", Exaone4Spec},
     {"FalconForCausalLM", FalconSpec},
     {"GPT2LMHeadModel", Gpt2Spec},
     {"Gemma2ForCausalLM", Gemma2Spec},

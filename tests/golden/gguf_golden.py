@@ -144,6 +144,10 @@ CASES["starcoder2"] = ("starcoder2", "Starcoder2Config", "Starcoder2ForCausalLM"
 CASES["ernie4_5"] = ("ernie4_5", "Ernie4_5Config", "Ernie4_5ForCausalLM", dict(head_dim=12), {})
 CASES["glm4"] = ("glm4", "Glm4Config", "Glm4ForCausalLM", dict(head_dim=8), {})
 CASES["chatglm"] = ("chatglm", "GlmConfig", "GlmForCausalLM", dict(head_dim=8), {"fuse_qkv": True})
+CASES["exaone4"] = ("exaone4", "Exaone4Config", "Exaone4ForCausalLM",
+                    dict(head_dim=12, hidden_size=24, num_hidden_layers=4, sliding_window=9), {})
+CASES["exaone4_full"] = ("exaone4", "Exaone4Config", "Exaone4ForCausalLM",
+                         dict(head_dim=12, sliding_window=None, layer_types=["full_attention"] * 2), {})
 
 PERMUTED = ("llama", "granite", "smollm3", "arcee")
 
@@ -319,7 +323,8 @@ def write_keys(writer, architecture, config):
     if rope.get("rope_type") == "linear":
         writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
         writer.add_rope_scaling_factor(rope["factor"])
-    if architecture == "gpt-oss" or get("model_type") == "olmo3":
+    if architecture == "gpt-oss" or get("model_type") == "olmo3" or (
+            architecture == "exaone4" and config.sliding_window):
         writer.add_sliding_window(config.sliding_window)
     if rope.get("rope_type") == "yarn":
         writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
@@ -394,7 +399,7 @@ def rope_tensors(architecture, config):
 
 def make(name, seed, output):
     architecture, config_class, model_class, overrides, options = CASES[name]
-    sizes = {k: v for k, v in {**SIZES, **overrides}.items() if v is not None}
+    sizes = {k: v for k, v in {**SIZES, **overrides}.items() if v is not None or k == "sliding_window"}
     config = getattr(transformers, config_class)(**sizes)
     config._attn_implementation = "eager"
     config._experts_implementation = "eager"

@@ -37,6 +37,7 @@ FAMILIES = {
     "GlmForCausalLM": ("GlmConfig", dict(head_dim=12, pad_token_id=0)),
     "Glm4ForCausalLM": ("Glm4Config", dict(head_dim=12, pad_token_id=0)),
     "Ministral3ForCausalLM": ("Ministral3Config", dict(head_dim=12)),
+    "Exaone4ForCausalLM": ("Exaone4Config", dict(head_dim=12, sliding_window=9)),
     "FalconForCausalLM": ("FalconConfig", dict(num_key_value_heads=None, intermediate_size=None, ffn_hidden_size=48)),
     "GPT2LMHeadModel": ("GPT2Config", dict(num_key_value_heads=None, intermediate_size=None, hidden_size=24)),
     "OPTForCausalLM": ("OPTConfig", dict(num_key_value_heads=None, intermediate_size=None, ffn_dim=48)),
@@ -179,6 +180,12 @@ CASES = {
     "ministral3_vision": ("Ministral3ForCausalLM", dict(rope_parameters=dict(
         rope_type="yarn", rope_theta=1e4, factor=4.0, original_max_position_embeddings=32, mscale=1.0, mscale_all_dim=1.0,
         llama_4_scaling_beta=0.1)), {"style": "mistral3"}),
+    "exaone4": ("Exaone4ForCausalLM", dict(layer_types=["sliding_attention", "full_attention"]), {}),
+    "exaone4_old": ("Exaone4ForCausalLM", dict(num_hidden_layers=4, hidden_size=24, intermediate_size=28, sliding_window=17,
+                                               tie_word_embeddings=True), {"style": "old"}),
+    "exaone4_full": ("Exaone4ForCausalLM", dict(sliding_window=None, rope_scaling=dict(
+        rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32),
+        layer_types=["full_attention", "full_attention"]), {}),
     "falcon_7b": ("FalconForCausalLM", dict(multi_query=True), {}),
     "falcon_40b": ("FalconForCausalLM", dict(new_decoder_architecture=True, num_kv_heads=2), {}),
     "falcon_11b": ("FalconForCausalLM", dict(new_decoder_architecture=True, num_kv_heads=2, num_ln_in_parallel_attn=1,

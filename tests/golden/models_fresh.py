@@ -151,6 +151,12 @@ def random_overrides(architecture, rng):
             rope_type="yarn", rope_theta=pick([1e4, 1e6]), factor=pick([4.0, 16.0]),
             original_max_position_embeddings=pick([40, 64]), llama_4_scaling_beta=pick([0.0, 0.1, 0.7]),
             **pick([{}, dict(mscale=1.0, mscale_all_dim=1.0)])))
+    if architecture == "Exaone4ForCausalLM":
+        is_hybrid = pick([True, False])
+        types = [pick(["sliding_attention", "full_attention"]) for _ in range(layers)]
+        o.update(act, head_dim=own_head_dim, sliding_window=window if is_hybrid else None,
+                 layer_types=types if is_hybrid else ["full_attention"] * layers)
+        rope(rng, o, own_head_dim)
     if architecture == "FalconForCausalLM":
         is_new = pick([True, False])
         o.update(num_key_value_heads=None, intermediate_size=None, ffn_hidden_size=pick([None, 50]),

@@ -195,6 +195,15 @@ TEST(ArchitectureConfigTest, MissingFieldsGetTheArchitecturesDefaults) {
   EXPECT_NE(
       ErrorOf(Config("ministral3", {{"rope_parameters", {{"rope_theta", 1e6}}}})).find("llama_4_scaling_beta: missing"),
       std::string::npos);
+  const ModelConfig exaone4 = Load(Config("exaone4"));
+  EXPECT_EQ(exaone4.rms_norm_eps, 1e-5);
+  EXPECT_EQ(Windows(exaone4), (std::vector<int64_t>{4096, 4096, 4096, 0, 4096, 4096}));
+  EXPECT_TRUE(exaone4.layers[0].use_rope);
+  EXPECT_FALSE(exaone4.layers[3].use_rope);
+  const ModelConfig exaone4_full =
+      Load(Config("exaone4", {{"sliding_window", nullptr}, {"sliding_window_pattern", 0}}));
+  EXPECT_EQ(Windows(exaone4_full), std::vector<int64_t>(6));
+  EXPECT_TRUE(exaone4_full.layers[3].use_rope);
   EXPECT_FALSE(Load(Config("llama")).tie_word_embeddings);
 }
 

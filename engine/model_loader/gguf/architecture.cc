@@ -7,7 +7,7 @@
 namespace vllm {
 namespace {
 
-constexpr std::array<GgufArchitecture, 23> kArchitectures = {{
+constexpr std::array<GgufArchitecture, 24> kArchitectures = {{
     {.name = "llama",
      .hf_architecture = "LlamaForCausalLM",
      .model_type = "llama",
@@ -151,6 +151,15 @@ constexpr std::array<GgufArchitecture, 23> kArchitectures = {{
      .layer_prefix = "model.layers.",
      .outer = kOuter,
      .layer = kGlm4Layer,
+     .experts = {}},
+    {.name = "exaone4",
+     .hf_architecture = "Exaone4ForCausalLM",
+     .model_type = "exaone4",
+     .hidden_act = "silu",
+     .sliding_window_pattern = 4,
+     .layer_prefix = "model.layers.",
+     .outer = kOuter,
+     .layer = kOlmo2Layer,
      .experts = {}},
     {.name = "gpt2",
      .hf_architecture = "GPT2LMHeadModel",

@@ -225,6 +225,9 @@ class ConfigReader {
     config_.tie_word_embeddings = file_.Find("output.weight") == nullptr;
     config_.use_parallel_residual = keys_.Bool(Key("use_parallel_residual")).value_or(false);
     if (architecture_.name == "stablelm") config_.use_qk_norm = file_.Find("blk.0.attn_q_norm.weight") != nullptr;
+    if (architecture_.name == "exaone4" && config_.sliding_window) {
+      for (LayerConfig& layer : config_.layers) layer.use_rope = layer.sliding_window > 0;
+    }
     // SmolLM3: every fourth layer has no rotary embedding.
     if (architecture_.name == "smollm3") {
       for (size_t i = 3; i < config_.layers.size(); i += 4) config_.layers[i].use_rope = false;

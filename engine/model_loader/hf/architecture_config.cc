@@ -116,6 +116,10 @@ bool IsSlidingByDefault(const ConfigFields& fields, const std::string& model_typ
     return layer % 2 == 0 && layer < fields.Int("max_window_layers", 0, kMax).value_or(28);
   }
   if (model_type == "olmo3") return (layer + 1) % 4 != 0;
+  if (model_type == "exaone4") {
+    if (!fields.Has("sliding_window")) return false;
+    return (layer + 1) % fields.Int("sliding_window_pattern", 1, kMax).value_or(4) != 0;
+  }
   if (model_type == "gemma2" || model_type == "gpt_oss") return layer % 2 == 0;
   if (model_type == "gemma3_text") return (layer + 1) % fields.Int("sliding_window_pattern", 1, kMax).value_or(6) != 0;
   if (model_type == "smollm3") return !config.use_rope;
@@ -147,7 +151,8 @@ void ReadExpertLayers(const ConfigFields& fields, ModelConfig& config) {
 }
 
 bool HasLayerTypes(const std::string& model_type) {
-  for (const char* name : {"qwen2", "qwen3", "qwen2_moe", "gemma2", "gemma3_text", "smollm3", "gpt_oss", "olmo3"}) {
+  for (const char* name :
+       {"qwen2", "qwen3", "qwen2_moe", "gemma2", "gemma3_text", "smollm3", "gpt_oss", "olmo3", "exaone4"}) {
     if (model_type == name) return true;
   }
   return false;
@@ -174,6 +179,8 @@ void ReadWindows(const ConfigFields& fields, ModelConfig& config) {
     }
     if (is_sliding) config.layers[i].sliding_window = config.sliding_window.value_or(0);
     config.layers[i].use_local_rope = is_sliding && config.rope_local_theta.has_value();
+    // With sliding windows, EXAONE 4 rotates only in the layers that have one.
+    if (config.model_type == "exaone4" && config.sliding_window) config.layers[i].use_rope = is_sliding;
   }
 }
 
