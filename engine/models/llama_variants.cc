@@ -36,4 +36,16 @@ DecoderSpec Ernie45Spec(const ModelConfig& config) {
   return spec;
 }
 
+// Hunyuan: an RMS norm on each query and key head, after the rotation.
+DecoderSpec HunYuanDenseSpec(const ModelConfig& config) {
+  DecoderSpec spec = BaseDecoderSpec(config);
+  for (LayerSpec& layer : spec.layer) {
+    layer.attention.qk_norm.kind = QkNormKind::kHead;
+    layer.attention.qk_norm.q_norm = "query_layernorm";
+    layer.attention.qk_norm.k_norm = "key_layernorm";
+    layer.attention.qk_norm.after_rotation = true;
+  }
+  return spec;
+}
+
 }  // namespace vllm

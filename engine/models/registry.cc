@@ -41,6 +41,7 @@ constexpr Architecture kArchitectures[] = {
     {"SeedOssForCausalLM", SeedOssSpec},
     {"Starcoder2ForCausalLM", Starcoder2Spec},
     {"Ernie4_5ForCausalLM", Ernie45Spec},
+    {"HunYuanDenseV1ForCausalLM", HunYuanDenseSpec},
     {"MixtralForCausalLM", MixtralSpec},
     {"OPTForCausalLM", OptSpec},
     {"Olmo2ForCausalLM", Olmo2Spec},

@@ -148,6 +148,7 @@ CASES["exaone4"] = ("exaone4", "Exaone4Config", "Exaone4ForCausalLM",
                     dict(head_dim=12, hidden_size=24, num_hidden_layers=4, sliding_window=9), {})
 CASES["exaone4_full"] = ("exaone4", "Exaone4Config", "Exaone4ForCausalLM",
                          dict(head_dim=12, sliding_window=None, layer_types=["full_attention"] * 2), {})
+CASES["hunyuan_dense"] = ("hunyuan-dense", "HunYuanDenseV1Config", "HunYuanDenseV1ForCausalLM", dict(head_dim=12), {})
 
 PERMUTED = ("llama", "granite", "smollm3", "arcee")
 

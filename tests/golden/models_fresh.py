@@ -157,6 +157,11 @@ def random_overrides(architecture, rng):
         o.update(act, head_dim=own_head_dim, sliding_window=window if is_hybrid else None,
                  layer_types=types if is_hybrid else ["full_attention"] * layers)
         rope(rng, o, own_head_dim)
+    if architecture == "HunYuanDenseV1ForCausalLM":
+        o.update(act, head_dim=own_head_dim, attention_bias=pick([True, False]))
+        rope(rng, o, own_head_dim)
+        if pick([True, False]):
+            o["rope_parameters"] = dict(rope_type="dynamic", alpha=pick([3.0, 1000.0]), factor=1.0, rope_theta=1e4)
     if architecture == "FalconForCausalLM":
         is_new = pick([True, False])
         o.update(num_key_value_heads=None, intermediate_size=None, ffn_hidden_size=pick([None, 50]),

@@ -204,6 +204,11 @@ TEST(ArchitectureConfigTest, MissingFieldsGetTheArchitecturesDefaults) {
       Load(Config("exaone4", {{"sliding_window", nullptr}, {"sliding_window_pattern", 0}}));
   EXPECT_EQ(Windows(exaone4_full), std::vector<int64_t>(6));
   EXPECT_TRUE(exaone4_full.layers[3].use_rope);
+  EXPECT_EQ(Load(Config("hunyuan_v1_dense")).rms_norm_eps, 1e-5);
+  const json alpha = {{"rope_type", "dynamic"}, {"alpha", 1000.0}, {"factor", 1.0}, {"rope_theta", 1e4}};
+  const ModelConfig hunyuan = Load(Config("hunyuan_v1_dense", {{"rope_parameters", alpha}}));
+  EXPECT_DOUBLE_EQ(hunyuan.rope_theta, 1e8);
+  EXPECT_EQ(hunyuan.rope_scaling.kind, RopeScaling::Kind::kNone);
   EXPECT_FALSE(Load(Config("llama")).tie_word_embeddings);
 }
 

@@ -63,6 +63,7 @@ DecoderAttention::DecoderAttention(const LoadContext& load, const ModelConfig& m
       kv_size_(shards_.kv_heads.count * model.head_dim),
       rotary_table_(spec.rotary_table),
       rotates_neighbors_(spec.rotates_neighbors),
+      norm_after_rotation_(spec.qk_norm.after_rotation),
       clip_qkv_(static_cast<float>(spec.clip_qkv)),
       kv_layer_{shards_.kv_heads.count, model.head_dim, spec.sliding_window},
       qkv_proj_(load, model, model.hidden_size, QkvSlices(model, prefix, spec, shards_), spec.qkv_bias),
@@ -81,9 +82,10 @@ void DecoderAttention::Forward(const AttentionMetadata& metadata, KVCache& cache
   float* attended = qkv + num_tokens * stride;
   float* sums = attended + num_tokens * q_size_;
   qkv_proj_.Forward(x, hidden_size_, num_tokens, qkv, stride, lora_slots);
-  qk_norm_.Forward(qkv, stride, num_tokens, sums);
+  if (!norm_after_rotation_) qk_norm_.Forward(qkv, stride, num_tokens, sums);
   if (clip_qkv_ > 0.0f) Clip(num_tokens, qkv);
   if (rotary_table_ >= 0) Rotate(tables[static_cast<size_t>(rotary_table_)], num_tokens, qkv);
+  if (norm_after_rotation_) qk_norm_.Forward(qkv, stride, num_tokens, sums);
   attention_.Forward(metadata, cache, qkv, qkv + q_size_, qkv + q_size_ + kv_size_, stride, attended, q_size_);
   o_proj_.Forward(attended, q_size_, num_tokens, out, lora_slots);
 }

@@ -78,7 +78,7 @@ class DecoderAttention {
   HeadShards shards_;
   int64_t hidden_size_, head_dim_, q_size_, kv_size_;
   int rotary_table_;
-  bool rotates_neighbors_;
+  bool rotates_neighbors_, norm_after_rotation_;
   float clip_qkv_;
   KVCacheSpec kv_layer_;
   ColumnParallelLinear qkv_proj_;

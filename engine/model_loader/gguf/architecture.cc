@@ -7,7 +7,7 @@
 namespace vllm {
 namespace {
 
-constexpr std::array<GgufArchitecture, 24> kArchitectures = {{
+constexpr std::array<GgufArchitecture, 25> kArchitectures = {{
     {.name = "llama",
      .hf_architecture = "LlamaForCausalLM",
      .model_type = "llama",
@@ -160,6 +160,14 @@ constexpr std::array<GgufArchitecture, 24> kArchitectures = {{
      .layer_prefix = "model.layers.",
      .outer = kOuter,
      .layer = kOlmo2Layer,
+     .experts = {}},
+    {.name = "hunyuan-dense",
+     .hf_architecture = "HunYuanDenseV1ForCausalLM",
+     .model_type = "hunyuan_v1_dense",
+     .hidden_act = "silu",
+     .layer_prefix = "model.layers.",
+     .outer = kOuter,
+     .layer = kHunYuanLayer,
      .experts = {}},
     {.name = "gpt2",
      .hf_architecture = "GPT2LMHeadModel",

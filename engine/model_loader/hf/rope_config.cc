@@ -1,5 +1,6 @@
 #include "engine/model_loader/hf/rope_config.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -50,14 +51,22 @@ void ReadLongRope(const ConfigFields& fields, const ConfigFields& outer, const M
 }
 
 // REQUIRES: config.rotary_dim is set.
-void ReadScaling(const ConfigFields& fields, const ConfigFields& outer, const ModelConfig& config,
-                 RopeScaling& scaling) {
+void ReadScaling(const ConfigFields& fields, const ConfigFields& outer, ModelConfig& config, RopeScaling& scaling) {
   const int64_t max_position_embeddings = config.max_position_embeddings;
   // "type" is the older spelling. Converted files have both.
   const char* key = fields.Has("rope_type") ? "rope_type" : "type";
   if (!fields.Has(key)) fields.Fail("rope_type", "missing");
   scaling.kind = KindByName(fields, key, *fields.String(key), config.model_type == "phi3");
   if (scaling.kind == RopeScaling::Kind::kNone) return;
+  // Hunyuan's "dynamic" scaling with alpha only raises the base.
+  if (scaling.kind == RopeScaling::Kind::kDynamic && config.model_type == "hunyuan_v1_dense" && fields.Has("alpha")) {
+    const double alpha = fields.RequiredPositiveDouble("alpha", kMaxFactor);
+    const auto dim = static_cast<double>(config.head_dim);
+    if (config.head_dim <= 2) fields.Fail("alpha", "needs a head_dim above 2");
+    config.rope_theta *= std::pow(alpha, dim / (dim - 2.0));
+    scaling.kind = RopeScaling::Kind::kNone;
+    return;
+  }
   if (scaling.kind == RopeScaling::Kind::kLongRope) return ReadLongRope(fields, outer, config, scaling);
   scaling.factor = fields.RequiredPositiveDouble("factor", kMaxFactor);
   const char* original = "original_max_position_embeddings";
