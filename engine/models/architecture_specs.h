@@ -23,6 +23,7 @@ DecoderSpec Starcoder2Spec(const ModelConfig& config);
 DecoderSpec Ernie45Spec(const ModelConfig& config);
 DecoderSpec Exaone4Spec(const ModelConfig& config);
 DecoderSpec HunYuanDenseSpec(const ModelConfig& config);
+DecoderSpec HeliumSpec(const ModelConfig& config);
 DecoderSpec MixtralSpec(const ModelConfig& config);
 DecoderSpec Olmo2Spec(const ModelConfig& config);
 DecoderSpec OptSpec(const ModelConfig& config);

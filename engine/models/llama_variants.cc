@@ -36,6 +36,13 @@ DecoderSpec Ernie45Spec(const ModelConfig& config) {
   return spec;
 }
 
+// Helium 1: rotates neighboring dimensions. The output projection has no bias.
+DecoderSpec HeliumSpec(const ModelConfig& config) {
+  DecoderSpec spec = Ernie45Spec(config);
+  for (LayerSpec& layer : spec.layer) layer.attention.o_bias = false;
+  return spec;
+}
+
 // Hunyuan: an RMS norm on each query and key head, after the rotation.
 DecoderSpec HunYuanDenseSpec(const ModelConfig& config) {
   DecoderSpec spec = BaseDecoderSpec(config);

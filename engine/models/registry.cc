@@ -42,6 +42,7 @@ constexpr Architecture kArchitectures[] = {
     {"Starcoder2ForCausalLM", Starcoder2Spec},
     {"Ernie4_5ForCausalLM", Ernie45Spec},
     {"HunYuanDenseV1ForCausalLM", HunYuanDenseSpec},
+    {"HeliumForCausalLM", HeliumSpec},
     {"MixtralForCausalLM", MixtralSpec},
     {"OPTForCausalLM", OptSpec},
     {"Olmo2ForCausalLM", Olmo2Spec},

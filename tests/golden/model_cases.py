@@ -39,6 +39,7 @@ FAMILIES = {
     "Ministral3ForCausalLM": ("Ministral3Config", dict(head_dim=12)),
     "Exaone4ForCausalLM": ("Exaone4Config", dict(head_dim=12, sliding_window=9)),
     "HunYuanDenseV1ForCausalLM": ("HunYuanDenseV1Config", dict(head_dim=12)),
+    "HeliumForCausalLM": ("HeliumConfig", dict(head_dim=8)),
     "FalconForCausalLM": ("FalconConfig", dict(num_key_value_heads=None, intermediate_size=None, ffn_hidden_size=48)),
     "GPT2LMHeadModel": ("GPT2Config", dict(num_key_value_heads=None, intermediate_size=None, hidden_size=24)),
     "OPTForCausalLM": ("OPTConfig", dict(num_key_value_heads=None, intermediate_size=None, ffn_dim=48)),
@@ -190,6 +191,9 @@ CASES = {
     "hunyuan_dense": ("HunYuanDenseV1ForCausalLM", dict(tie_word_embeddings=True), {}),
     "hunyuan_dense_alpha_old": ("HunYuanDenseV1ForCausalLM", dict(attention_bias=True, rope_theta=500.0, rope_scaling=dict(
         rope_type="dynamic", alpha=50.0, factor=1.0)), {"style": "old"}),
+    "helium": ("HeliumForCausalLM", {}, {}),
+    "helium_biases_old": ("HeliumForCausalLM", dict(attention_bias=True, mlp_bias=True, tie_word_embeddings=True,
+                                                    rope_theta=500.0), {"style": "old"}),
     "falcon_7b": ("FalconForCausalLM", dict(multi_query=True), {}),
     "falcon_40b": ("FalconForCausalLM", dict(new_decoder_architecture=True, num_kv_heads=2), {}),
     "falcon_11b": ("FalconForCausalLM", dict(new_decoder_architecture=True, num_kv_heads=2, num_ln_in_parallel_attn=1,

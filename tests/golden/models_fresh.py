@@ -162,6 +162,9 @@ def random_overrides(architecture, rng):
         rope(rng, o, own_head_dim)
         if pick([True, False]):
             o["rope_parameters"] = dict(rope_type="dynamic", alpha=pick([3.0, 1000.0]), factor=1.0, rope_theta=1e4)
+    if architecture == "HeliumForCausalLM":
+        o.update(act, head_dim=dim, attention_bias=pick([True, False]), mlp_bias=pick([True, False]))
+        rope(rng, o, dim)
     if architecture == "FalconForCausalLM":
         is_new = pick([True, False])
         o.update(num_key_value_heads=None, intermediate_size=None, ffn_hidden_size=pick([None, 50]),

@@ -209,6 +209,10 @@ TEST(ArchitectureConfigTest, MissingFieldsGetTheArchitecturesDefaults) {
   const ModelConfig hunyuan = Load(Config("hunyuan_v1_dense", {{"rope_parameters", alpha}}));
   EXPECT_DOUBLE_EQ(hunyuan.rope_theta, 1e8);
   EXPECT_EQ(hunyuan.rope_scaling.kind, RopeScaling::Kind::kNone);
+  const ModelConfig helium = Load(Config("helium"));
+  EXPECT_EQ(helium.rms_norm_eps, 1e-8);
+  EXPECT_EQ(helium.rope_theta, 1e5);
+  EXPECT_FALSE(helium.attention_bias);
   EXPECT_FALSE(Load(Config("llama")).tie_word_embeddings);
 }
 

@@ -52,6 +52,8 @@ constexpr ModelTypeDefaults kModelTypes[] = {
     {"exaone4", R"({"num_key_value_heads": 32, "rms_norm_eps": 1e-5, "sliding_window": 4096,
                     "sliding_window_pattern": 4})"},
     {"hunyuan_v1_dense", R"({"rms_norm_eps": 1e-5})"},
+    {"helium", R"({"num_key_value_heads": 20, "head_dim": 128, "rms_norm_eps": 1e-8, "rope_theta": 1e5,
+                   "max_position_embeddings": 4096})"},
     {"phi3", R"({"rms_norm_eps": 1e-5, "original_max_position_embeddings": 4096})"},
     {"smollm3", R"({"num_key_value_heads": 4, "rope_theta": 2e6, "use_sliding_window": false,
                     "tie_word_embeddings": true, "no_rope_layer_interval": 4})"},
