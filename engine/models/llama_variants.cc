@@ -10,6 +10,14 @@ DecoderSpec ArceeSpec(const ModelConfig& config) {
   return spec;
 }
 
+// Nemotron-4 and Minitron (arXiv 2402.16819): layer norms to whose weights 1 is added, and an MLP without gate.
+DecoderSpec NemotronSpec(const ModelConfig& config) {
+  DecoderSpec spec = BaseDecoderSpec(config);
+  spec.norm.kind = NormSpec::Kind::kLayer;
+  for (LayerSpec& layer : spec.layer) layer.mlp.gate_proj = "";
+  return spec;
+}
+
 // Seed-OSS: the bias of the output projection has its own switch.
 DecoderSpec SeedOssSpec(const ModelConfig& config) {
   DecoderSpec spec = BaseDecoderSpec(config);

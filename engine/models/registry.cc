@@ -43,6 +43,7 @@ constexpr Architecture kArchitectures[] = {
     {"Ernie4_5ForCausalLM", Ernie45Spec},
     {"HunYuanDenseV1ForCausalLM", HunYuanDenseSpec},
     {"HeliumForCausalLM", HeliumSpec},
+    {"NemotronForCausalLM", NemotronSpec},
     {"MixtralForCausalLM", MixtralSpec},
     {"OPTForCausalLM", OptSpec},
     {"Olmo2ForCausalLM", Olmo2Spec},

@@ -149,6 +149,7 @@ CASES["exaone4"] = ("exaone4", "Exaone4Config", "Exaone4ForCausalLM",
 CASES["exaone4_full"] = ("exaone4", "Exaone4Config", "Exaone4ForCausalLM",
                          dict(head_dim=12, sliding_window=None, layer_types=["full_attention"] * 2), {})
 CASES["hunyuan_dense"] = ("hunyuan-dense", "HunYuanDenseV1Config", "HunYuanDenseV1ForCausalLM", dict(head_dim=12), {})
+CASES["nemotron"] = ("nemotron", "NemotronConfig", "NemotronForCausalLM", dict(head_dim=8), {})
 
 PERMUTED = ("llama", "granite", "smollm3", "arcee")
 
@@ -228,7 +229,7 @@ def to_gguf(state, architecture, config, fuse_qkv):
             tensor = permute(tensor, config.num_attention_heads)
         if architecture in PERMUTED and name.endswith(("k_proj.weight", "k_proj.bias")):
             tensor = permute(tensor, config.num_key_value_heads)
-        if architecture.startswith("gemma") and name.endswith("norm.weight"):
+        if (architecture.startswith("gemma") or architecture == "nemotron") and name.endswith("norm.weight"):
             tensor = tensor + 1
         if architecture == "gpt2" and name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")):
             tensor = tensor.T
@@ -308,7 +309,9 @@ def write_keys(writer, architecture, config):
     writer.add_head_count_kv(config.num_key_value_heads)
     if "rope_theta" in rope:
         writer.add_rope_freq_base(rope["rope_theta"])
-    if architecture == "starcoder2":
+    if architecture == "nemotron":
+        writer.add_layer_norm_eps(config.norm_eps)
+    elif architecture == "starcoder2":
         writer.add_layer_norm_eps(config.norm_epsilon)
     elif architecture == "stablelm":
         writer.add_layer_norm_eps(config.layer_norm_eps)

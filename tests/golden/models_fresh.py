@@ -165,6 +165,11 @@ def random_overrides(architecture, rng):
     if architecture == "HeliumForCausalLM":
         o.update(act, head_dim=dim, attention_bias=pick([True, False]), mlp_bias=pick([True, False]))
         rope(rng, o, dim)
+    if architecture == "NemotronForCausalLM":
+        rope(rng, o, own_head_dim)
+        o.update(hidden_act=pick(["relu2", "gelu"]), head_dim=pick([8, 16, 24]), attention_bias=pick([True, False]),
+                 mlp_bias=pick([True, False]))
+        o["rope_parameters"]["partial_rotary_factor"] = pick([0.5, 1.0])
     if architecture == "FalconForCausalLM":
         is_new = pick([True, False])
         o.update(num_key_value_heads=None, intermediate_size=None, ffn_hidden_size=pick([None, 50]),

@@ -213,6 +213,11 @@ TEST(ArchitectureConfigTest, MissingFieldsGetTheArchitecturesDefaults) {
   EXPECT_EQ(helium.rms_norm_eps, 1e-8);
   EXPECT_EQ(helium.rope_theta, 1e5);
   EXPECT_FALSE(helium.attention_bias);
+  const ModelConfig nemotron = Load(Config("nemotron", {{"rms_norm_eps", 1.0}}));
+  EXPECT_EQ(nemotron.rms_norm_eps, 1e-5);
+  EXPECT_EQ(nemotron.hidden_act, "relu2");
+  EXPECT_EQ(nemotron.rotary_dim, 4);
+  EXPECT_EQ(nemotron.norm_offset, 1.0);
   EXPECT_FALSE(Load(Config("llama")).tie_word_embeddings);
 }
 

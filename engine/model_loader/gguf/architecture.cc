@@ -7,7 +7,7 @@
 namespace vllm {
 namespace {
 
-constexpr std::array<GgufArchitecture, 25> kArchitectures = {{
+constexpr std::array<GgufArchitecture, 26> kArchitectures = {{
     {.name = "llama",
      .hf_architecture = "LlamaForCausalLM",
      .model_type = "llama",
@@ -168,6 +168,15 @@ constexpr std::array<GgufArchitecture, 25> kArchitectures = {{
      .layer_prefix = "model.layers.",
      .outer = kOuter,
      .layer = kHunYuanLayer,
+     .experts = {}},
+    {.name = "nemotron",
+     .hf_architecture = "NemotronForCausalLM",
+     .model_type = "nemotron",
+     .hidden_act = "relu2",
+     .layer_norm = true,
+     .layer_prefix = "model.layers.",
+     .outer = kOuter,
+     .layer = kLlamaLayer,
      .experts = {}},
     {.name = "gpt2",
      .hf_architecture = "GPT2LMHeadModel",

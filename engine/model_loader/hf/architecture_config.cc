@@ -200,6 +200,7 @@ void ReadArchitectureConfig(const ConfigFields& fields, ModelConfig& config) {
   if (model_type == "olmoe") ReadOlmoe(fields, config);
   if (model_type == "seed_oss") config.attention_out_bias = fields.Bool("attention_out_bias").value_or(false);
   if (model_type == "starcoder2" || model_type == "ernie4_5") ReadUseBias(fields, config);
+  if (model_type == "nemotron") config.norm_offset = 1.0;
   if (model_type == "gpt_oss") ReadGptOss(fields, config);
   if (model_type == "qwen2_moe") {
     ReadExperts(fields, "num_experts", config);

@@ -54,6 +54,8 @@ constexpr ModelTypeDefaults kModelTypes[] = {
     {"hunyuan_v1_dense", R"({"rms_norm_eps": 1e-5})"},
     {"helium", R"({"num_key_value_heads": 20, "head_dim": 128, "rms_norm_eps": 1e-8, "rope_theta": 1e5,
                    "max_position_embeddings": 4096})"},
+    {"nemotron", R"({"hidden_act": "relu2", "norm_eps": 1e-5, "max_position_embeddings": 4096,
+                     "partial_rotary_factor": 0.5})"},
     {"phi3", R"({"rms_norm_eps": 1e-5, "original_max_position_embeddings": 4096})"},
     {"smollm3", R"({"num_key_value_heads": 4, "rope_theta": 2e6, "use_sliding_window": false,
                     "tie_word_embeddings": true, "no_rope_layer_interval": 4})"},
