@@ -13,7 +13,7 @@ DecoderSpec GptOssSpec(const ModelConfig& config) {
     layer.moe = BaseMoeSpec(config, layer.mlp);
     layer.moe->router = "router";
     layer.moe->router_bias = true;
-    layer.moe->norm_topk_prob = true;
+    layer.moe->routing.norm_topk_prob = true;
     layer.moe->layout = ExpertLayout::kGptOss;
   }
   return spec;

@@ -44,6 +44,25 @@ DecoderSpec Ernie45Spec(const ModelConfig& config) {
   return spec;
 }
 
+// ERNIE 4.5 MoE: experts in most layers, chosen by probability plus a bias, and an expert that all tokens share.
+DecoderSpec Ernie45MoeSpec(const ModelConfig& config) {
+  DecoderSpec spec = Ernie45Spec(config);
+  for (size_t i = 0; i < spec.layer.size(); ++i) {
+    LayerSpec& layer = spec.layer[i];
+    if (!config.layers[i].is_moe) continue;
+    layer.moe = BaseMoeSpec(config, layer.mlp);
+    layer.moe->correction_bias = "moe_statics.e_score_correction_bias";
+    layer.moe->routing.norm_topk_prob = true;
+    layer.moe->routing.norm_min = config.moe_norm_min;
+    if (config.shared_expert_intermediate_size == 0) continue;
+    layer.moe->shared_expert = layer.mlp;
+    layer.moe->shared_expert->intermediate_size = config.shared_expert_intermediate_size;
+    layer.moe->shared_expert_prefix = "shared_experts.";
+    layer.moe->shared_expert_gate = "";
+  }
+  return spec;
+}
+
 // Helium 1: rotates neighboring dimensions. The output projection has no bias.
 DecoderSpec HeliumSpec(const ModelConfig& config) {
   DecoderSpec spec = Ernie45Spec(config);

@@ -12,7 +12,7 @@ DecoderSpec MixtralSpec(const ModelConfig& config) {
     layer.mlp.down_proj = "w2";
     layer.mlp.up_proj = "w3";
     layer.moe = BaseMoeSpec(config, layer.mlp);
-    layer.moe->norm_topk_prob = true;
+    layer.moe->routing.norm_topk_prob = true;
   }
   return spec;
 }

@@ -44,6 +44,7 @@ constexpr Architecture kArchitectures[] = {
     {"HunYuanDenseV1ForCausalLM", HunYuanDenseSpec},
     {"HeliumForCausalLM", HeliumSpec},
     {"NemotronForCausalLM", NemotronSpec},
+    {"Ernie4_5_MoeForCausalLM", Ernie45MoeSpec},
     {"MixtralForCausalLM", MixtralSpec},
     {"OPTForCausalLM", OptSpec},
     {"Olmo2ForCausalLM", Olmo2Spec},

@@ -150,6 +150,8 @@ CASES["exaone4_full"] = ("exaone4", "Exaone4Config", "Exaone4ForCausalLM",
                          dict(head_dim=12, sliding_window=None, layer_types=["full_attention"] * 2), {})
 CASES["hunyuan_dense"] = ("hunyuan-dense", "HunYuanDenseV1Config", "HunYuanDenseV1ForCausalLM", dict(head_dim=12), {})
 CASES["nemotron"] = ("nemotron", "NemotronConfig", "NemotronForCausalLM", dict(head_dim=8), {})
+CASES["ernie4_5_moe"] = ("ernie4_5-moe", "Ernie4_5_MoeConfig", "Ernie4_5_MoeForCausalLM",
+                         dict(moe_num_experts=4, moe_k=2, moe_intermediate_size=12, moe_num_shared_experts=1), {})
 
 PERMUTED = ("llama", "granite", "smollm3", "arcee")
 
@@ -203,6 +205,9 @@ def flat_names(state, architecture, config):
                 tensors[stem.replace("gate_up_proj", "up_proj") + ending] = rows[:, 1::2]
             else:
                 tensors[stem + ending] = rows
+        elif name.endswith("e_score_correction_bias"):
+            stem = name.removesuffix("_bias").replace(".gate.moe_statics.", ".moe_statics.")
+            tensors[stem + ".bias"] = tensor.reshape(-1)
         elif name.endswith(".sinks"):
             tensors[name + ".weight"] = tensor
         elif name.endswith("mlp.experts.gate_up_proj"):
@@ -355,6 +360,10 @@ def write_keys(writer, architecture, config):
     if experts:
         writer.add_expert_count(experts)
         writer.add_expert_used_count(config.num_experts_per_tok)
+        if architecture == "ernie4_5-moe":
+            writer.add_expert_shared_count(config.moe_num_shared_experts)
+            writer.add_leading_dense_block_count(config.moe_layer_start_index)
+            writer.add_interleave_moe_layer_step(config.moe_layer_interval)
         if architecture == "gpt-oss":
             writer.add_expert_feed_forward_length(config.intermediate_size)
         if hasattr(config, "moe_intermediate_size"):
@@ -419,6 +428,9 @@ def make(name, seed, output):
             if architecture.startswith("gemma"):
                 values *= 0.5
             parameter.copy_(values.to(torch.bfloat16).to(torch.float32))
+        for parameter_name, tensor in model.state_dict().items():
+            if parameter_name.endswith("e_score_correction_bias"):
+                tensor.copy_((0.1 * torch.randn(tensor.shape)).to(torch.bfloat16))
         left_out = without_biases(model, architecture, config, options.get("no_bias", ()))
     state = {k: v for k, v in model.state_dict().items() if "rotary" not in k}
     if config.tie_word_embeddings:

@@ -41,6 +41,7 @@ FAMILIES = {
     "HunYuanDenseV1ForCausalLM": ("HunYuanDenseV1Config", dict(head_dim=12)),
     "HeliumForCausalLM": ("HeliumConfig", dict(head_dim=8)),
     "NemotronForCausalLM": ("NemotronConfig", dict(head_dim=12)),
+    "Ernie4_5_MoeForCausalLM": ("Ernie4_5_MoeConfig", dict(moe_num_experts=4, moe_k=2, moe_intermediate_size=12)),
     "FalconForCausalLM": ("FalconConfig", dict(num_key_value_heads=None, intermediate_size=None, ffn_hidden_size=48)),
     "GPT2LMHeadModel": ("GPT2Config", dict(num_key_value_heads=None, intermediate_size=None, hidden_size=24)),
     "OPTForCausalLM": ("OPTConfig", dict(num_key_value_heads=None, intermediate_size=None, ffn_dim=48)),
@@ -199,6 +200,10 @@ CASES = {
     "nemotron_biases_old": ("NemotronForCausalLM", dict(attention_bias=True, mlp_bias=True, hidden_act="gelu",
                                                         tie_word_embeddings=True, partial_rotary_factor=1.0,
                                                         rope_theta=500.0), {"style": "old"}),
+    "ernie4_5_moe": ("Ernie4_5_MoeForCausalLM", dict(moe_num_shared_experts=1), {}),
+    "ernie4_5_moe_old": ("Ernie4_5_MoeForCausalLM", dict(
+        num_hidden_layers=3, hidden_size=24, moe_layer_start_index=0, moe_layer_interval=2, moe_norm_min=0.7,
+        moe_k=1, tie_word_embeddings=False, rope_theta=500.0), {"style": "old"}),
     "falcon_7b": ("FalconForCausalLM", dict(multi_query=True), {}),
     "falcon_40b": ("FalconForCausalLM", dict(new_decoder_architecture=True, num_kv_heads=2), {}),
     "falcon_11b": ("FalconForCausalLM", dict(new_decoder_architecture=True, num_kv_heads=2, num_ln_in_parallel_attn=1,
@@ -271,4 +276,7 @@ def make_model(architecture, overrides, seed):
             elif not name.endswith("sinks"):
                 values *= 0.17
             parameter.copy_(values.to(torch.bfloat16).to(torch.float32))
+        for name, tensor in model.state_dict().items():
+            if name.endswith("e_score_correction_bias"):
+                tensor.copy_((0.1 * torch.randn(tensor.shape)).to(torch.bfloat16))
     return model

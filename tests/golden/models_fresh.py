@@ -170,6 +170,12 @@ def random_overrides(architecture, rng):
         o.update(hidden_act=pick(["relu2", "gelu"]), head_dim=pick([8, 16, 24]), attention_bias=pick([True, False]),
                  mlp_bias=pick([True, False]))
         o["rope_parameters"]["partial_rotary_factor"] = pick([0.5, 1.0])
+    if architecture == "Ernie4_5_MoeForCausalLM":
+        o.update(act, moe_num_experts=sparse["num_experts"], moe_k=sparse["num_experts_per_tok"],
+                 num_experts_per_tok=sparse["num_experts_per_tok"], moe_intermediate_size=pick([10, 18]),
+                 moe_num_shared_experts=pick([0, 1, 2]), moe_layer_start_index=pick([0, 1]),
+                 moe_layer_interval=pick([1, 2]), moe_norm_min=pick([1e-12, 0.6]))
+        rope(rng, o, dim)
     if architecture == "FalconForCausalLM":
         is_new = pick([True, False])
         o.update(num_key_value_heads=None, intermediate_size=None, ffn_hidden_size=pick([None, 50]),

@@ -218,6 +218,21 @@ TEST(ArchitectureConfigTest, MissingFieldsGetTheArchitecturesDefaults) {
   EXPECT_EQ(nemotron.hidden_act, "relu2");
   EXPECT_EQ(nemotron.rotary_dim, 4);
   EXPECT_EQ(nemotron.norm_offset, 1.0);
+  const ModelConfig ernie_moe = Load(Config("ernie4_5_moe"));
+  EXPECT_EQ(ernie_moe.rms_norm_eps, 1e-5);
+  EXPECT_EQ(ernie_moe.rope_theta, 5e5);
+  EXPECT_TRUE(ernie_moe.tie_word_embeddings);
+  EXPECT_EQ(ernie_moe.num_experts, 64);
+  EXPECT_EQ(ernie_moe.num_experts_per_tok, 6);
+  EXPECT_EQ(ernie_moe.moe_intermediate_size, 1536);
+  EXPECT_EQ(ernie_moe.shared_expert_intermediate_size, 3072);
+  EXPECT_EQ(ernie_moe.moe_norm_min, 1e-12);
+  EXPECT_FALSE(ernie_moe.layers[0].is_moe);
+  EXPECT_TRUE(ernie_moe.layers[1].is_moe);
+  EXPECT_TRUE(ernie_moe.layers[5].is_moe);
+  EXPECT_FALSE(Load(Config("ernie4_5_moe", {{"moe_layer_interval", 2}, {"moe_layer_end_index", 4}})).layers[5].is_moe);
+  EXPECT_NE(ErrorOf(Config("ernie4_5_moe", {{"moe_k", 65}})).find("moe_k: outside 1 to 64 (65)"), std::string::npos);
+  EXPECT_NE(ErrorOf(Config("ernie4_5_moe", {{"use_bias", true}})).find("use_bias: "), std::string::npos);
   EXPECT_FALSE(Load(Config("llama")).tie_word_embeddings);
 }
 

@@ -66,7 +66,7 @@ ExpertWeights::ExpertWeights(const LoadContext& load, const std::string& prefix,
 
 void ExpertWeights::AddGptOss(const LoadContext& load, const std::string& experts, const MoeSpec& spec,
                               int64_t hidden_size, int64_t expert) {
-  const int64_t count = spec.num_experts;
+  const int64_t count = spec.routing.num_experts;
   const int64_t size = spec.expert.intermediate_size;
   const std::string own = experts + std::to_string(expert) + ".";
   const std::string gate = own + spec.expert.gate_proj, up = own + spec.expert.up_proj;

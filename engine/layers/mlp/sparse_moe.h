@@ -13,6 +13,7 @@
 
 #include "engine/layers/linear/linear.h"
 #include "engine/layers/load_context.h"
+#include "engine/layers/mlp/expert_router.h"
 #include "engine/layers/mlp/mlp.h"
 
 namespace vllm {
@@ -24,15 +25,15 @@ enum class ExpertLayout : uint8_t { kSeparate, kGptOss };
 // Tensor names are relative to the block's prefix. The names of expert i's tensors start with `experts`, then "<i>.".
 struct MoeSpec {
   std::string router = "gate";
+  std::string correction_bias;  // [num_experts], see ChooseExperts; empty: none
+  ExpertRouterSpec routing;
   bool router_bias = false;
   std::string experts = "experts.";
   ExpertLayout layout = ExpertLayout::kSeparate;
   MlpSpec expert;
-  int64_t num_experts = 0;
-  int64_t num_experts_per_tok = 0;
-  bool norm_topk_prob = false;           // scale the weights of the chosen experts to sum to 1
-  std::optional<MlpSpec> shared_expert;  // its output is multiplied by sigmoid(shared_expert_gate x)
+  std::optional<MlpSpec> shared_expert;
   std::string shared_expert_prefix = "shared_expert.";
+  // The output of the shared expert is multiplied by sigmoid(shared_expert_gate x). Empty: it is not.
   std::string shared_expert_gate = "shared_expert_gate";
 };
 
@@ -49,7 +50,6 @@ class SparseMoe {
 
  private:
   void Route(const float* router_logits, int64_t num_rows);
-  void ChooseExperts(const float* logits);
   void AddExpert(const Mlp& expert, std::span<const RoutedRow> rows, const float* x, float* scratch, float* out,
                  const int32_t* lora_slots);
 
@@ -57,6 +57,7 @@ class SparseMoe {
   MoeSpec spec_;
   int64_t hidden_size_;
   ColumnParallelLinear router_;  // replicated on every rank
+  std::vector<float> correction_bias_;
   std::vector<std::unique_ptr<Mlp>> experts_;
   std::unique_ptr<Mlp> shared_expert_;
   std::unique_ptr<ColumnParallelLinear> shared_expert_gate_;

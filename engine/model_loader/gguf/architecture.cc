@@ -7,7 +7,7 @@
 namespace vllm {
 namespace {
 
-constexpr std::array<GgufArchitecture, 26> kArchitectures = {{
+constexpr std::array<GgufArchitecture, 27> kArchitectures = {{
     {.name = "llama",
      .hf_architecture = "LlamaForCausalLM",
      .model_type = "llama",
@@ -178,6 +178,14 @@ constexpr std::array<GgufArchitecture, 26> kArchitectures = {{
      .outer = kOuter,
      .layer = kLlamaLayer,
      .experts = {}},
+    {.name = "ernie4_5-moe",
+     .hf_architecture = "Ernie4_5_MoeForCausalLM",
+     .model_type = "ernie4_5_moe",
+     .hidden_act = "silu",
+     .layer_prefix = "model.layers.",
+     .outer = kOuter,
+     .layer = kErnieMoeLayer,
+     .experts = kQwenExperts},
     {.name = "gpt2",
      .hf_architecture = "GPT2LMHeadModel",
      .model_type = "gpt2",

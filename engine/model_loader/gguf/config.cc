@@ -23,6 +23,8 @@ constexpr int64_t kMaxHeads = 1024;
 constexpr int64_t kMaxHeadDim = int64_t{1} << 16;
 constexpr int64_t kMaxSize = int64_t{1} << 24;
 constexpr int64_t kMaxExperts = 4096;
+constexpr int64_t kMaxExpertSize = int64_t{1} << 20;
+constexpr int64_t kMaxSharedExperts = 16;
 constexpr double kMaxScale = 1e6;
 
 class ConfigReader {
@@ -175,6 +177,25 @@ class ConfigReader {
     // normalize the routing weights, and the others do.
     config_.norm_topk_prob = architecture_.name != "qwen2moe" && architecture_.name != "olmoe";
     for (LayerConfig& layer : config_.layers) layer.is_moe = true;
+    ReadSharedExperts();
+  }
+
+  // Reads the keys of architectures whose shared experts have no gate.
+  void ReadSharedExperts() {
+    if (architecture_.name != "ernie4_5-moe") return;
+    const int64_t count = keys_.Int(Key("expert_shared_count"), 0, kMaxSharedExperts).value_or(0);
+    if (config_.moe_intermediate_size > kMaxExpertSize) {
+      keys_.Fail(Key("expert_feed_forward_length"), "above " + std::to_string(kMaxExpertSize));
+    }
+    if (config_.shared_expert_intermediate_size == 0) {
+      config_.shared_expert_intermediate_size = count * config_.moe_intermediate_size;
+    }
+    config_.moe_norm_min = 1e-12;
+    const int64_t step = keys_.Int(Key("interleave_moe_layer_step"), 1, kMaxLayers).value_or(1);
+    const int64_t num_dense = keys_.Int(Key("leading_dense_block_count"), 0, kMaxLayers).value_or(0);
+    for (int64_t i = 0; i < config_.num_hidden_layers; ++i) {
+      config_.layers[static_cast<size_t>(i)].is_moe = i >= num_dense && (i + 1) % step == 0;
+    }
   }
 
   void ReadWindows() {

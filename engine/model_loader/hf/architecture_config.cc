@@ -10,6 +10,9 @@ namespace {
 
 constexpr int64_t kMaxSize = int64_t{1} << 24;
 constexpr int64_t kMaxExperts = 4096;
+// With at most kMaxSharedExperts shared experts of this size, a product with another size fits into int64.
+constexpr int64_t kMaxExpertSize = int64_t{1} << 20;
+constexpr int64_t kMaxSharedExperts = 16;
 constexpr double kMaxMultiplier = 1e6;
 
 double Multiplier(const ConfigFields& fields, const char* name) {
@@ -98,6 +101,18 @@ void ReadUseBias(const ConfigFields& fields, ModelConfig& config) {
   config.mlp_bias = config.attention_bias;
 }
 
+void ReadErnieMoe(const ConfigFields& fields, ModelConfig& config) {
+  config.num_experts = fields.RequiredInt("moe_num_experts", 1, kMaxExperts);
+  config.num_experts_per_tok = fields.RequiredInt("moe_k", 1, config.num_experts);
+  config.moe_intermediate_size = fields.RequiredInt("moe_intermediate_size", 1, kMaxExpertSize);
+  config.shared_expert_intermediate_size =
+      fields.RequiredInt("moe_num_shared_experts", 0, kMaxSharedExperts) * config.moe_intermediate_size;
+  config.moe_norm_min = fields.RequiredPositiveDouble("moe_norm_min", 1.0);
+  // transformers gives lm_head a bias too, which is not implemented.
+  if (fields.Bool("use_bias").value_or(false))
+    fields.Reject("use_bias", "biases are not supported for this model_type");
+}
+
 void ReadGptOss(const ConfigFields& fields, ModelConfig& config) {
   ReadExperts(fields, fields.Has("num_local_experts") ? "num_local_experts" : "num_experts", config);
   config.moe_intermediate_size = config.intermediate_size;
@@ -139,8 +154,18 @@ void ReadRopeLayers(const ConfigFields& fields, ModelConfig& config) {
   }
 }
 
+void ReadErnieMoeLayers(const ConfigFields& fields, ModelConfig& config) {
+  const int64_t interval = fields.RequiredInt("moe_layer_interval", 1, kMaxSize);
+  const int64_t start = fields.RequiredInt("moe_layer_start_index", 0, kMaxSize);
+  const int64_t end = fields.RequiredInt("moe_layer_end_index", -1, kMaxSize);
+  for (int64_t i = 0; i < config.num_hidden_layers; ++i) {
+    config.layers[static_cast<size_t>(i)].is_moe = (i + 1) % interval == 0 && i >= start && (end == -1 || i <= end);
+  }
+}
+
 void ReadExpertLayers(const ConfigFields& fields, ModelConfig& config) {
   if (config.num_experts == 0) return;
+  if (config.model_type == "ernie4_5_moe") return ReadErnieMoeLayers(fields, config);
   const int64_t step = fields.Int("decoder_sparse_step", 1, kMaxSize).value_or(1);
   for (size_t i = 0; i < config.layers.size(); ++i) {
     config.layers[i].is_moe = (static_cast<int64_t>(i) + 1) % step == 0;
@@ -201,6 +226,7 @@ void ReadArchitectureConfig(const ConfigFields& fields, ModelConfig& config) {
   if (model_type == "seed_oss") config.attention_out_bias = fields.Bool("attention_out_bias").value_or(false);
   if (model_type == "starcoder2" || model_type == "ernie4_5") ReadUseBias(fields, config);
   if (model_type == "nemotron") config.norm_offset = 1.0;
+  if (model_type == "ernie4_5_moe") ReadErnieMoe(fields, config);
   if (model_type == "gpt_oss") ReadGptOss(fields, config);
   if (model_type == "qwen2_moe") {
     ReadExperts(fields, "num_experts", config);
