@@ -15,6 +15,7 @@ DecoderSpec Gemma2Spec(const ModelConfig& config);
 DecoderSpec Gemma3Spec(const ModelConfig& config);
 DecoderSpec GlmSpec(const ModelConfig& config);
 DecoderSpec Glm4Spec(const ModelConfig& config);
+DecoderSpec Glm4MoeSpec(const ModelConfig& config);
 DecoderSpec Gpt2Spec(const ModelConfig& config);
 DecoderSpec GptOssSpec(const ModelConfig& config);
 DecoderSpec OlmoeSpec(const ModelConfig& config);

@@ -34,6 +34,7 @@ constexpr Architecture kArchitectures[] = {
     {"Gemma3ForCausalLM", Gemma3Spec},
     {"GemmaForCausalLM", GemmaSpec},
     {"Glm4ForCausalLM", Glm4Spec},
+    {"Glm4MoeForCausalLM", Glm4MoeSpec},
     {"GlmForCausalLM", GlmSpec},
     {"GptOssForCausalLM", GptOssSpec},
     {"OlmoeForCausalLM", OlmoeSpec},

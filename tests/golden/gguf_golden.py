@@ -34,6 +34,7 @@ LONG_FACTORS = [1.5 + 0.5 * i for i in range(3)]
 #   "fuse_qkv"  write q, k and v as one matrix
 #   "no_bias"   a list of "TENSOR" or "LAYER.TENSOR", whose biases are zero in the model and missing from the file
 #   "shrink"    factor for the scales of random blocks
+#   "mtp"       add a layer that predicts further tokens, which readers have to ignore
 CASES = {
     "llama": ("llama", "LlamaConfig", "LlamaForCausalLM", {}, {}),
     "llama_biases": ("llama", "LlamaConfig", "LlamaForCausalLM",
@@ -152,6 +153,9 @@ CASES["hunyuan_dense"] = ("hunyuan-dense", "HunYuanDenseV1Config", "HunYuanDense
 CASES["nemotron"] = ("nemotron", "NemotronConfig", "NemotronForCausalLM", dict(head_dim=8), {})
 CASES["ernie4_5_moe"] = ("ernie4_5-moe", "Ernie4_5_MoeConfig", "Ernie4_5_MoeForCausalLM",
                          dict(moe_num_experts=4, moe_k=2, moe_intermediate_size=12, moe_num_shared_experts=1), {})
+CASES["glm4moe"] = ("glm4moe", "Glm4MoeConfig", "Glm4MoeForCausalLM",
+                    dict(head_dim=8, n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=12,
+                         use_qk_norm=True, routed_scaling_factor=1.5), {"mtp": True})
 
 PERMUTED = ("llama", "granite", "smollm3", "arcee")
 
@@ -295,7 +299,7 @@ def without_biases(model, architecture, config, missing):
     return left_out
 
 
-def write_keys(writer, architecture, config):
+def write_keys(writer, architecture, config, num_mtp_layers):
     def get(name, default=None):
         value = getattr(config, name, None)
         return default if value is None else value
@@ -303,7 +307,9 @@ def write_keys(writer, architecture, config):
     rope = get("rope_parameters", {})
     rope = rope.get("full_attention", rope)
     writer.add_name("tiny random " + architecture)
-    writer.add_block_count(config.num_hidden_layers)
+    writer.add_block_count(config.num_hidden_layers + num_mtp_layers)
+    if num_mtp_layers:
+        writer.add_nextn_predict_layers(num_mtp_layers)
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
     writer.add_feed_forward_length(get("intermediate_size", 4 * config.hidden_size))
@@ -356,10 +362,18 @@ def write_keys(writer, architecture, config):
         writer.add_embedding_scale(config.embedding_multiplier)
         writer.add_residual_scale(config.residual_multiplier)
         writer.add_logit_scale(config.logits_scaling)
-    experts = get("num_local_experts", get("num_experts"))
+    experts = get("num_local_experts", get("num_experts", get("n_routed_experts")))
     if experts:
         writer.add_expert_count(experts)
         writer.add_expert_used_count(config.num_experts_per_tok)
+        if architecture == "glm4moe":
+            writer.add_expert_shared_count(config.n_shared_experts)
+            writer.add_leading_dense_block_count(config.first_k_dense_replace)
+            writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+            writer.add_expert_weights_scale(config.routed_scaling_factor)
+            writer.add_expert_weights_norm(config.norm_topk_prob)
+            writer.add_expert_group_count(config.n_group)
+            writer.add_expert_group_used_count(config.topk_group)
         if architecture == "ernie4_5-moe":
             writer.add_expert_shared_count(config.moe_num_shared_experts)
             writer.add_leading_dense_block_count(config.moe_layer_start_index)
@@ -441,7 +455,7 @@ def make(name, seed, output):
     directory.mkdir(parents=True)
     parts = options.get("split", 1)
     writer = gguf.GGUFWriter(directory / "model.gguf", architecture, split_max_tensors=10 if parts > 1 else 0)
-    write_keys(writer, architecture, config)
+    write_keys(writer, architecture, config, 1 if options.get("mtp") else 0)
     write_vocabulary(writer, config)
     expected, inexact = {}, False
     for tensor_name, values in {**to_gguf(state, architecture, config, options.get("fuse_qkv")),
@@ -459,6 +473,8 @@ def make(name, seed, output):
         if not tensor_name.startswith("rope_"):
             expected[tensor_name] = stored_values
         inexact = inexact or not np.array_equal(stored_values, values)
+    if options.get("mtp"):
+        writer.add_tensor(f"blk.{config.num_hidden_layers}.nextn.enorm.weight", np.ones(4, dtype=np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -42,6 +42,8 @@ FAMILIES = {
     "HeliumForCausalLM": ("HeliumConfig", dict(head_dim=8)),
     "NemotronForCausalLM": ("NemotronConfig", dict(head_dim=12)),
     "Ernie4_5_MoeForCausalLM": ("Ernie4_5_MoeConfig", dict(moe_num_experts=4, moe_k=2, moe_intermediate_size=12)),
+    "Glm4MoeForCausalLM": ("Glm4MoeConfig", dict(head_dim=8, n_routed_experts=4, num_experts_per_tok=2,
+                                                 moe_intermediate_size=12)),
     "FalconForCausalLM": ("FalconConfig", dict(num_key_value_heads=None, intermediate_size=None, ffn_hidden_size=48)),
     "GPT2LMHeadModel": ("GPT2Config", dict(num_key_value_heads=None, intermediate_size=None, hidden_size=24)),
     "OPTForCausalLM": ("OPTConfig", dict(num_key_value_heads=None, intermediate_size=None, ffn_dim=48)),
@@ -204,6 +206,10 @@ CASES = {
     "ernie4_5_moe_old": ("Ernie4_5_MoeForCausalLM", dict(
         num_hidden_layers=3, hidden_size=24, moe_layer_start_index=0, moe_layer_interval=2, moe_norm_min=0.7,
         moe_k=1, tie_word_embeddings=False, rope_theta=500.0), {"style": "old"}),
+    "glm4_moe": ("Glm4MoeForCausalLM", dict(use_qk_norm=True, routed_scaling_factor=2.5), {}),
+    "glm4_moe_groups_old": ("Glm4MoeForCausalLM", dict(
+        n_routed_experts=6, n_group=3, topk_group=2, norm_topk_prob=False, attention_bias=True, n_shared_experts=2,
+        first_k_dense_replace=0, num_hidden_layers=2, hidden_size=24, rope_theta=500.0), {"style": "old"}),
     "falcon_7b": ("FalconForCausalLM", dict(multi_query=True), {}),
     "falcon_40b": ("FalconForCausalLM", dict(new_decoder_architecture=True, num_kv_heads=2), {}),
     "falcon_11b": ("FalconForCausalLM", dict(new_decoder_architecture=True, num_kv_heads=2, num_ln_in_parallel_attn=1,

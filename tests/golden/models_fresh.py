@@ -176,6 +176,15 @@ def random_overrides(architecture, rng):
                  moe_num_shared_experts=pick([0, 1, 2]), moe_layer_start_index=pick([0, 1]),
                  moe_layer_interval=pick([1, 2]), moe_norm_min=pick([1e-12, 0.6]))
         rope(rng, o, dim)
+    if architecture == "Glm4MoeForCausalLM":
+        groups = pick([(1, 1), (2, 1), (3, 2)])
+        o.update(act, n_routed_experts=6, n_group=groups[0], topk_group=groups[1],
+                 num_experts_per_tok=sparse["num_experts_per_tok"], moe_intermediate_size=pick([10, 18]),
+                 n_shared_experts=pick([1, 2]), first_k_dense_replace=pick([0, 1]), head_dim=pick([8, 16]),
+                 use_qk_norm=pick([True, False]), attention_bias=pick([True, False]),
+                 norm_topk_prob=sparse["norm_topk_prob"], routed_scaling_factor=pick([1.0, 1.8]))
+        rope(rng, o, dim)
+        o["rope_parameters"]["partial_rotary_factor"] = pick([0.5, 1.0])
     if architecture == "FalconForCausalLM":
         is_new = pick([True, False])
         o.update(num_key_value_heads=None, intermediate_size=None, ffn_hidden_size=pick([None, 50]),

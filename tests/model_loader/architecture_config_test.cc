@@ -233,6 +233,23 @@ TEST(ArchitectureConfigTest, MissingFieldsGetTheArchitecturesDefaults) {
   EXPECT_FALSE(Load(Config("ernie4_5_moe", {{"moe_layer_interval", 2}, {"moe_layer_end_index", 4}})).layers[5].is_moe);
   EXPECT_NE(ErrorOf(Config("ernie4_5_moe", {{"moe_k", 65}})).find("moe_k: outside 1 to 64 (65)"), std::string::npos);
   EXPECT_NE(ErrorOf(Config("ernie4_5_moe", {{"use_bias", true}})).find("use_bias: "), std::string::npos);
+  const ModelConfig glm4_moe = Load(Config("glm4_moe"));
+  EXPECT_EQ(glm4_moe.rms_norm_eps, 1e-5);
+  EXPECT_EQ(glm4_moe.rotary_dim, 4);
+  EXPECT_EQ(glm4_moe.num_experts, 128);
+  EXPECT_EQ(glm4_moe.num_experts_per_tok, 8);
+  EXPECT_EQ(glm4_moe.moe_intermediate_size, 1408);
+  EXPECT_EQ(glm4_moe.shared_expert_intermediate_size, 1408);
+  EXPECT_TRUE(glm4_moe.norm_topk_prob);
+  EXPECT_FALSE(glm4_moe.use_qk_norm);
+  EXPECT_FALSE(glm4_moe.layers[0].is_moe);
+  EXPECT_TRUE(glm4_moe.layers[1].is_moe);
+  EXPECT_NE(ErrorOf(Config("glm4_moe", {{"n_group", 3}})).find("n_group: does not divide 128 experts"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf(Config("glm4_moe", {{"n_group", 128}})).find("n_group: "), std::string::npos);
+  EXPECT_NE(ErrorOf(Config("glm4_moe", {{"n_group", 32}})).find("num_experts_per_tok: more than the 4 experts"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf(Config("glm4_moe", {{"topk_group", 2}})).find("topk_group: outside 1 to 1 (2)"), std::string::npos);
   EXPECT_FALSE(Load(Config("llama")).tie_word_embeddings);
 }
 

@@ -7,7 +7,7 @@
 namespace vllm {
 namespace {
 
-constexpr std::array<GgufArchitecture, 27> kArchitectures = {{
+constexpr std::array<GgufArchitecture, 28> kArchitectures = {{
     {.name = "llama",
      .hf_architecture = "LlamaForCausalLM",
      .model_type = "llama",
@@ -185,6 +185,14 @@ constexpr std::array<GgufArchitecture, 27> kArchitectures = {{
      .layer_prefix = "model.layers.",
      .outer = kOuter,
      .layer = kErnieMoeLayer,
+     .experts = kQwenExperts},
+    {.name = "glm4moe",
+     .hf_architecture = "Glm4MoeForCausalLM",
+     .model_type = "glm4_moe",
+     .hidden_act = "silu",
+     .layer_prefix = "model.layers.",
+     .outer = kOuter,
+     .layer = kGlm4MoeLayer,
      .experts = kQwenExperts},
     {.name = "gpt2",
      .hf_architecture = "GPT2LMHeadModel",

@@ -90,7 +90,9 @@ class ConfigReader {
 
   void ReadSizes() {
     config_.hidden_size = keys_.RequiredInt(Key("embedding_length"), 1, kMaxSize);
-    config_.num_hidden_layers = keys_.RequiredInt(Key("block_count"), 1, kMaxLayers);
+    const int64_t num_blocks = keys_.RequiredInt(Key("block_count"), 1, kMaxLayers);
+    // The last blocks predict further tokens (MTP) and are not used.
+    config_.num_hidden_layers = num_blocks - keys_.Int(Key("nextn_predict_layers"), 0, num_blocks - 1).value_or(0);
     config_.max_position_embeddings = keys_.RequiredInt(Key("context_length"), 1, kMaxSize);
     config_.num_attention_heads = RequiredUniformInt("attention.head_count", 1, kMaxHeads);
     config_.num_key_value_heads =
@@ -180,9 +182,29 @@ class ConfigReader {
     ReadSharedExperts();
   }
 
+  // Reads the keys of experts in the style of DeepSeek-V3.
+  void ReadGroups() {
+    const std::string gating = Key("expert_gating_func");
+    constexpr int64_t kSigmoid = 2;
+    if (keys_.Int(gating, 0, 16).value_or(kSigmoid) != kSigmoid) keys_.Fail(gating, "only sigmoid (2) is supported");
+    config_.norm_topk_prob = keys_.Bool(Key("expert_weights_norm")).value_or(false);
+    config_.routed_scaling_factor = keys_.PositiveDouble(Key("expert_weights_scale"), kMaxScale).value_or(1.0);
+    const std::string groups = Key("expert_group_count");
+    config_.n_group = keys_.Int(groups, 1, config_.num_experts).value_or(1);
+    config_.topk_group = keys_.Int(Key("expert_group_used_count"), 1, config_.n_group).value_or(config_.n_group);
+    const int64_t size = config_.num_experts / config_.n_group;
+    if (config_.num_experts % config_.n_group != 0 || (config_.n_group > 1 && size < 2) ||
+        config_.num_experts_per_tok > config_.topk_group * size) {
+      keys_.Fail(groups, "does not fit expert_count " + std::to_string(config_.num_experts) +
+                             " and expert_used_count " + std::to_string(config_.num_experts_per_tok) + " (" +
+                             std::to_string(config_.n_group) + ")");
+    }
+  }
+
   // Reads the keys of architectures whose shared experts have no gate.
   void ReadSharedExperts() {
-    if (architecture_.name != "ernie4_5-moe") return;
+    if (architecture_.name == "glm4moe") ReadGroups();
+    if (architecture_.name != "ernie4_5-moe" && architecture_.name != "glm4moe") return;
     const int64_t count = keys_.Int(Key("expert_shared_count"), 0, kMaxSharedExperts).value_or(0);
     if (config_.moe_intermediate_size > kMaxExpertSize) {
       keys_.Fail(Key("expert_feed_forward_length"), "above " + std::to_string(kMaxExpertSize));
@@ -245,7 +267,8 @@ class ConfigReader {
   void ReadSwitches() {
     config_.tie_word_embeddings = file_.Find("output.weight") == nullptr;
     config_.use_parallel_residual = keys_.Bool(Key("use_parallel_residual")).value_or(false);
-    if (architecture_.name == "stablelm") config_.use_qk_norm = file_.Find("blk.0.attn_q_norm.weight") != nullptr;
+    if (architecture_.name == "stablelm" || architecture_.name == "glm4moe")
+      config_.use_qk_norm = file_.Find("blk.0.attn_q_norm.weight") != nullptr;
     if (architecture_.name == "exaone4" && config_.sliding_window) {
       for (LayerConfig& layer : config_.layers) layer.use_rope = layer.sliding_window > 0;
     }

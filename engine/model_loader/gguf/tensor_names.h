@@ -193,6 +193,25 @@ inline constexpr std::array<GgufTensorName, 14> kErnieMoeLayer = {{
     {"ffn_down_shexp", "mlp.shared_experts.down_proj"},
 }};
 
+inline constexpr std::array<GgufTensorName, 16> kGlm4MoeLayer = {{
+    {"attn_norm", "input_layernorm"},
+    {"attn_q", "self_attn.q_proj"},
+    {"attn_k", "self_attn.k_proj"},
+    {"attn_v", "self_attn.v_proj"},
+    {"attn_output", "self_attn.o_proj"},
+    {"attn_q_norm", "self_attn.q_norm"},
+    {"attn_k_norm", "self_attn.k_norm"},
+    {"post_attention_norm", "post_attention_layernorm"},
+    {"ffn_gate", "mlp.gate_proj"},
+    {"ffn_up", "mlp.up_proj"},
+    {"ffn_down", "mlp.down_proj"},
+    {"ffn_gate_inp", "mlp.gate"},
+    {"exp_probs_b", "mlp.gate.e_score_correction_bias"},
+    {"ffn_gate_shexp", "mlp.shared_experts.gate_proj"},
+    {"ffn_up_shexp", "mlp.shared_experts.up_proj"},
+    {"ffn_down_shexp", "mlp.shared_experts.down_proj"},
+}};
+
 inline constexpr std::array<GgufTensorName, 8> kGptOssLayer = {{
     {"attn_norm", "input_layernorm"},
     {"attn_q", "self_attn.q_proj"},

@@ -12,6 +12,8 @@
 namespace vllm {
 namespace {
 
+constexpr int64_t kMaxLayers = 1024;
+
 std::string ShapeText(std::span<const int64_t> shape) {
   std::string text = "[";
   for (size_t i = 0; i < shape.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
@@ -80,12 +82,16 @@ GgufWeights::GgufWeights(const ModelConfig& config) : file_(config.gguf_file) {
   const std::string_view architecture_name = file_.metadata().String("general.architecture").value_or("");
   architecture_ = FindGgufArchitecture(architecture_name, config.num_experts > 0);
   if (architecture_ == nullptr) file_.metadata().Fail("general.architecture", "unknown architecture");
+  // The blocks after num_hidden_layers predict further tokens (MTP) and are not used.
+  const std::string nextn = std::string(architecture_->name) + ".nextn_predict_layers";
+  const int64_t num_blocks = config.num_hidden_layers + file_.metadata().Int(nextn, 0, kMaxLayers).value_or(0);
   for (const GgufTensor* tensor : file_.tensors()) {
     if (IsRotaryTable(tensor->name)) continue;
     const TensorName name = ParseName(tensor->name);
     if (name.suffix == ".bias" && !AllowsBias(*architecture_, name.stem)) {
       Fail(tensor->name, "not part of the architecture " + std::string(architecture_->name));
     }
+    if (name.layer >= config.num_hidden_layers && name.layer < num_blocks) continue;
     if (name.layer >= 0) {
       AddLayerTensor(config, *tensor, name.layer, name.stem, name.suffix);
       continue;

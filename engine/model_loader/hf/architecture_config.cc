@@ -113,6 +113,33 @@ void ReadErnieMoe(const ConfigFields& fields, ModelConfig& config) {
     fields.Reject("use_bias", "biases are not supported for this model_type");
 }
 
+// Reads the fields of experts in the style of DeepSeek-V3.
+void ReadGroupedExperts(const ConfigFields& fields, const char* count, const char* num_shared, ModelConfig& config) {
+  config.num_experts = fields.RequiredInt(count, 1, kMaxExperts);
+  config.num_experts_per_tok = fields.RequiredInt("num_experts_per_tok", 1, config.num_experts);
+  config.moe_intermediate_size = fields.RequiredInt("moe_intermediate_size", 1, kMaxExpertSize);
+  config.shared_expert_intermediate_size =
+      fields.RequiredInt(num_shared, 1, kMaxSharedExperts) * config.moe_intermediate_size;
+  config.norm_topk_prob = fields.Bool("norm_topk_prob").value_or(true);
+  config.routed_scaling_factor = Multiplier(fields, "routed_scaling_factor");
+  config.n_group = fields.RequiredInt("n_group", 1, config.num_experts);
+  config.topk_group = fields.RequiredInt("topk_group", 1, config.n_group);
+  const int64_t group_size = config.num_experts / config.n_group;
+  if (config.num_experts % config.n_group != 0 || (config.n_group > 1 && group_size < 2)) {
+    fields.Reject("n_group",
+                  "does not divide " + std::to_string(config.num_experts) + " experts into groups of 2 or more");
+  }
+  if (config.num_experts_per_tok > config.topk_group * group_size) {
+    fields.Reject("num_experts_per_tok",
+                  "more than the " + std::to_string(config.topk_group * group_size) + " experts of topk_group groups");
+  }
+}
+
+void ReadGlm4Moe(const ConfigFields& fields, ModelConfig& config) {
+  ReadGroupedExperts(fields, "n_routed_experts", "n_shared_experts", config);
+  config.use_qk_norm = fields.Bool("use_qk_norm").value_or(false);
+}
+
 void ReadGptOss(const ConfigFields& fields, ModelConfig& config) {
   ReadExperts(fields, fields.Has("num_local_experts") ? "num_local_experts" : "num_experts", config);
   config.moe_intermediate_size = config.intermediate_size;
@@ -166,6 +193,11 @@ void ReadErnieMoeLayers(const ConfigFields& fields, ModelConfig& config) {
 void ReadExpertLayers(const ConfigFields& fields, ModelConfig& config) {
   if (config.num_experts == 0) return;
   if (config.model_type == "ernie4_5_moe") return ReadErnieMoeLayers(fields, config);
+  if (config.model_type == "glm4_moe") {
+    const auto num_dense = static_cast<size_t>(fields.RequiredInt("first_k_dense_replace", 0, kMaxSize));
+    for (size_t i = num_dense; i < config.layers.size(); ++i) config.layers[i].is_moe = true;
+    return;
+  }
   const int64_t step = fields.Int("decoder_sparse_step", 1, kMaxSize).value_or(1);
   for (size_t i = 0; i < config.layers.size(); ++i) {
     config.layers[i].is_moe = (static_cast<int64_t>(i) + 1) % step == 0;
@@ -227,6 +259,7 @@ void ReadArchitectureConfig(const ConfigFields& fields, ModelConfig& config) {
   if (model_type == "starcoder2" || model_type == "ernie4_5") ReadUseBias(fields, config);
   if (model_type == "nemotron") config.norm_offset = 1.0;
   if (model_type == "ernie4_5_moe") ReadErnieMoe(fields, config);
+  if (model_type == "glm4_moe") ReadGlm4Moe(fields, config);
   if (model_type == "gpt_oss") ReadGptOss(fields, config);
   if (model_type == "qwen2_moe") {
     ReadExperts(fields, "num_experts", config);

@@ -99,7 +99,7 @@ void ReadScaling(const ConfigFields& fields, const ConfigFields& outer, ModelCon
 }
 
 bool SupportsPartialRotation(const std::string& model_type) {
-  for (const char* name : {"phi3", "stablelm", "glm", "glm4", "nemotron"}) {
+  for (const char* name : {"phi3", "stablelm", "glm", "glm4", "glm4_moe", "nemotron"}) {
     if (model_type == name) return true;
   }
   return false;
