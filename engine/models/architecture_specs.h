@@ -27,6 +27,7 @@ DecoderSpec HunYuanDenseSpec(const ModelConfig& config);
 DecoderSpec HeliumSpec(const ModelConfig& config);
 DecoderSpec NemotronSpec(const ModelConfig& config);
 DecoderSpec Ernie45MoeSpec(const ModelConfig& config);
+DecoderSpec GraniteMoeSpec(const ModelConfig& config);
 DecoderSpec MixtralSpec(const ModelConfig& config);
 DecoderSpec Olmo2Spec(const ModelConfig& config);
 DecoderSpec OptSpec(const ModelConfig& config);

@@ -156,8 +156,12 @@ CASES["ernie4_5_moe"] = ("ernie4_5-moe", "Ernie4_5_MoeConfig", "Ernie4_5_MoeForC
 CASES["glm4moe"] = ("glm4moe", "Glm4MoeConfig", "Glm4MoeForCausalLM",
                     dict(head_dim=8, n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=12,
                          use_qk_norm=True, routed_scaling_factor=1.5), {"mtp": True})
+CASES["granitemoe"] = ("granitemoe", "GraniteMoeSharedConfig", "GraniteMoeSharedForCausalLM",
+                       dict(embedding_multiplier=6.0, residual_multiplier=0.22, logits_scaling=0.7, attention_multiplier=0.21,
+                            num_local_experts=4, num_experts_per_tok=2, intermediate_size=12,
+                            shared_intermediate_size=16), {})
 
-PERMUTED = ("llama", "granite", "smollm3", "arcee")
+PERMUTED = ("llama", "granite", "granitemoe", "smollm3", "arcee")
 
 
 def permute(weights, n_head):
@@ -212,6 +216,15 @@ def flat_names(state, architecture, config):
         elif name.endswith("e_score_correction_bias"):
             stem = name.removesuffix("_bias").replace(".gate.moe_statics.", ".moe_statics.")
             tensors[stem + ".bias"] = tensor.reshape(-1)
+        elif name.endswith("shared_mlp.input_linear.weight"):
+            stem = name.removesuffix("shared_mlp.input_linear.weight") + "mlp.shared_mlp."
+            tensors[stem + "gate_proj.weight"], tensors[stem + "up_proj.weight"] = tensor.chunk(2)
+        elif ".block_sparse_moe." in name and architecture == "granitemoe":
+            stem = name[:name.index("block_sparse_moe.")] + "block_sparse_moe."
+            if name.endswith("gate_up_proj"):
+                tensors[stem + "experts.w1.weight"], tensors[stem + "experts.w3.weight"] = tensor.chunk(2, dim=1)
+            else:
+                tensors[stem + ("router.layer" if "router" in name else "output_linear") + ".weight"] = tensor
         elif name.endswith(".sinks"):
             tensors[name + ".weight"] = tensor
         elif name.endswith("mlp.experts.gate_up_proj"):
@@ -357,7 +370,7 @@ def write_keys(writer, architecture, config, num_mtp_layers):
         writer.add_final_logit_softcapping(config.final_logit_softcapping)
     if architecture in ("gemma2", "gemma3"):
         writer.add_sliding_window(config.sliding_window)
-    if architecture == "granite":
+    if architecture.startswith("granite"):
         writer.add_attention_scale(config.attention_multiplier)
         writer.add_embedding_scale(config.embedding_multiplier)
         writer.add_residual_scale(config.residual_multiplier)
@@ -382,6 +395,8 @@ def write_keys(writer, architecture, config, num_mtp_layers):
             writer.add_expert_feed_forward_length(config.intermediate_size)
         if hasattr(config, "moe_intermediate_size"):
             writer.add_expert_feed_forward_length(config.moe_intermediate_size)
+        if architecture == "granitemoe":
+            writer.add_expert_shared_feed_forward_length(config.shared_intermediate_size)
         if hasattr(config, "shared_expert_intermediate_size"):
             writer.add_expert_shared_feed_forward_length(config.shared_expert_intermediate_size)
 

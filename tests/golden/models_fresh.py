@@ -185,6 +185,18 @@ def random_overrides(architecture, rng):
                  norm_topk_prob=sparse["norm_topk_prob"], routed_scaling_factor=pick([1.0, 1.8]))
         rope(rng, o, dim)
         o["rope_parameters"]["partial_rotary_factor"] = pick([0.5, 1.0])
+    if architecture.startswith("GraniteMoe"):
+        o.update(act, num_local_experts=sparse["num_experts"], num_experts_per_tok=sparse["num_experts_per_tok"],
+                 attention_bias=pick([True, False]), embedding_multiplier=pick([1.0, 12.0]),
+                 residual_multiplier=pick([1.0, 0.22]), logits_scaling=pick([1.0, 8.0]),
+                 attention_multiplier=pick([0.0625, 0.3]))
+        rope(rng, o, dim)
+        if architecture == "GraniteMoeSharedForCausalLM":
+            o.update(shared_intermediate_size=pick([0, 14, 22]))
+        if architecture == "GraniteMoeHybridForCausalLM":
+            o.update(shared_intermediate_size=pick([14, 22]), position_embedding_type=pick([None, "rope"]),
+                     num_local_experts=pick([0, sparse["num_experts"]]), mamba_n_heads=1, mamba_expand=1,
+                     layer_types=["full_attention"] * layers)
     if architecture == "FalconForCausalLM":
         is_new = pick([True, False])
         o.update(num_key_value_heads=None, intermediate_size=None, ffn_hidden_size=pick([None, 50]),

@@ -250,6 +250,21 @@ TEST(ArchitectureConfigTest, MissingFieldsGetTheArchitecturesDefaults) {
   EXPECT_NE(ErrorOf(Config("glm4_moe", {{"n_group", 32}})).find("num_experts_per_tok: more than the 4 experts"),
             std::string::npos);
   EXPECT_NE(ErrorOf(Config("glm4_moe", {{"topk_group", 2}})).find("topk_group: outside 1 to 1 (2)"), std::string::npos);
+  for (const char* model_type : {"granitemoe", "granitemoeshared", "granitemoehybrid"}) {
+    const json layers = {{"layer_types", json(std::vector<std::string>(6, "attention"))}};
+    const ModelConfig granite = Load(Config(model_type, layers));
+    EXPECT_EQ(granite.attention_multiplier, 1.0);
+    EXPECT_EQ(granite.num_experts, 8);
+    EXPECT_EQ(granite.num_experts_per_tok, 2);
+    EXPECT_EQ(granite.moe_intermediate_size, 48);
+    EXPECT_EQ(granite.shared_expert_intermediate_size, model_type == std::string("granitemoehybrid") ? 1024 : 0);
+    EXPECT_EQ(granite.layers[0].use_rope, model_type != std::string("granitemoehybrid"));
+  }
+  const json mamba = {{"layer_types", {"attention", "mamba", "attention", "attention", "attention", "attention"}}};
+  EXPECT_NE(ErrorOf(Config("granitemoehybrid", mamba)).find("layer_types: only attention layers are supported (mamba)"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf(Config("granitemoehybrid")).find("layer_types: fewer entries"), std::string::npos);
+  EXPECT_NE(ErrorOf(Config("granitemoe", {{"num_local_experts", 0}})).find("num_local_experts: "), std::string::npos);
   EXPECT_FALSE(Load(Config("llama")).tie_word_embeddings);
 }
 

@@ -61,7 +61,31 @@ ExpertWeights::ExpertWeights(const LoadContext& load, const std::string& prefix,
   if (spec.layout == ExpertLayout::kSeparate || base_.Contains(experts + "0." + spec.expert.down_proj + ".weight")) {
     return;
   }
-  AddGptOss(load, experts, spec, hidden_size, expert);
+  if (spec.layout == ExpertLayout::kStacked) {
+    AddStacked(prefix, spec, hidden_size, expert);
+  } else {
+    AddGptOss(load, experts, spec, hidden_size, expert);
+  }
+}
+
+void ExpertWeights::AddStacked(const std::string& prefix, const MoeSpec& spec, int64_t hidden_size, int64_t expert) {
+  const int64_t count = spec.routing.num_experts;
+  const int64_t size = spec.expert.intermediate_size;
+  const std::string own = prefix + spec.experts + std::to_string(expert) + ".";
+  const TensorView gate_up =
+      FloatElement(base_, prefix + spec.stacked_gate_up + ".weight", {count, 2 * size, hidden_size}, expert);
+  const TensorView down =
+      FloatElement(base_, prefix + spec.stacked_down + ".weight", {count, hidden_size, size}, expert);
+  AddView(own + spec.expert.gate_proj + ".weight", gate_up, 0, size);
+  AddView(own + spec.expert.up_proj + ".weight", gate_up, size, size);
+  AddView(own + spec.expert.down_proj + ".weight", down, 0, hidden_size);
+}
+
+void ExpertWeights::AddView(const std::string& name, TensorView matrix, int64_t first, int64_t num_rows) {
+  const auto row_bytes = static_cast<size_t>(matrix.RowBytes());
+  matrix.data = matrix.data.subspan(static_cast<size_t>(first) * row_bytes, static_cast<size_t>(num_rows) * row_bytes);
+  matrix.shape[0] = num_rows;
+  tensors_[name] = std::move(matrix);
 }
 
 void ExpertWeights::AddGptOss(const LoadContext& load, const std::string& experts, const MoeSpec& spec,

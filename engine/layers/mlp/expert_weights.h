@@ -2,6 +2,13 @@
 // all experts of a layer in one tensor. Other tensors come from the source that it wraps. Lives only while the expert
 // is built; borrows the source. Immutable; any thread may read.
 //
+// ExpertLayout::kStacked, with E experts, hidden size H and intermediate size I:
+//
+// clang-format off
+//   <stacked_gate_up>.weight      [E, 2 I, H]          float  the rows of gate, then those of up
+//   <stacked_down>.weight         [E, H, I]            float
+// clang-format on
+//
 // ExpertLayout::kGptOss, with E experts, hidden size H and intermediate size I. The rows or columns of gate and up
 // alternate; gate is first.
 //
@@ -61,6 +68,9 @@ class ExpertWeights : public WeightSource {
   void AddMxfp4(const LoadContext& load, const std::string& name, const TensorView& blocks, const TensorView& scales,
                 int64_t first, int64_t step);
   void AddElements(const std::string& name, const TensorView& vector, int64_t first, int64_t step);
+  // Adds rows [first, first + num_rows) of a matrix without copying them.
+  void AddView(const std::string& name, TensorView matrix, int64_t first, int64_t num_rows);
+  void AddStacked(const std::string& prefix, const MoeSpec& spec, int64_t hidden_size, int64_t expert);
   void AddGptOss(const LoadContext& load, const std::string& experts, const MoeSpec& spec, int64_t hidden_size,
                  int64_t expert);
 

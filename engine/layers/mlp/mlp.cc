@@ -25,9 +25,13 @@ constexpr std::array<std::pair<std::string_view, kernels::Activation>, 10> kActi
     {"relu2", kernels::Activation::kRelu2},
 }};
 
-std::vector<OutputSlice> UpSlices(const std::string& prefix, const MlpSpec& spec, Shard shard) {
+std::vector<OutputSlice> UpSlices(const WeightSource& weights, const std::string& prefix, const MlpSpec& spec,
+                                  Shard shard) {
   const int64_t size = spec.intermediate_size;
-  if (!spec.gate_up_proj.empty()) {
+  // GGUF files of some families have two matrices where the Hugging Face checkpoint has one.
+  const bool is_split = !weights.Contains(prefix + spec.gate_up_proj + ".weight") &&
+                        weights.Contains(prefix + spec.gate_proj + ".weight");
+  if (!spec.gate_up_proj.empty() && !is_split) {
     const std::string name = prefix + spec.gate_up_proj;
     return {{name, 2 * size, shard}, {name, 2 * size, {size + shard.begin, shard.count}}};
   }
@@ -54,7 +58,7 @@ Mlp::Mlp(const LoadContext& load, const ModelConfig& model, const std::string& p
       clamped_swiglu_(spec.clamped_swiglu),
       hidden_size_(model.hidden_size),
       shard_(ShardOf(spec.intermediate_size, load.step.rank(), load.step.world_size())),
-      up_(load, model, model.hidden_size, UpSlices(prefix, spec, shard_), spec.has_bias),
+      up_(load, model, model.hidden_size, UpSlices(load.weights, prefix, spec, shard_), spec.has_bias),
       down_(load, model, prefix + spec.down_proj, model.hidden_size, spec.intermediate_size, shard_, spec.has_bias,
             reduce) {}
 

@@ -18,9 +18,9 @@
 
 namespace vllm {
 
-// How the checkpoint stores the experts. kSeparate: one tensor per matrix and expert. kGptOss: see
+// How the checkpoint stores the experts. kSeparate: one tensor per matrix and expert. kStacked and kGptOss: see
 // expert_weights.h. A source that has the tensors of kSeparate, such as a GGUF file, is read as kSeparate.
-enum class ExpertLayout : uint8_t { kSeparate, kGptOss };
+enum class ExpertLayout : uint8_t { kSeparate, kStacked, kGptOss };
 
 // Tensor names are relative to the block's prefix. The names of expert i's tensors start with `experts`, then "<i>.".
 struct MoeSpec {
@@ -30,6 +30,8 @@ struct MoeSpec {
   bool router_bias = false;
   std::string experts = "experts.";
   ExpertLayout layout = ExpertLayout::kSeparate;
+  std::string stacked_gate_up;  // kStacked
+  std::string stacked_down;
   MlpSpec expert;
   std::optional<MlpSpec> shared_expert;
   std::string shared_expert_prefix = "shared_expert.";

@@ -7,7 +7,7 @@
 namespace vllm {
 namespace {
 
-constexpr std::array<GgufArchitecture, 28> kArchitectures = {{
+constexpr std::array<GgufArchitecture, 29> kArchitectures = {{
     {.name = "llama",
      .hf_architecture = "LlamaForCausalLM",
      .model_type = "llama",
@@ -194,6 +194,15 @@ constexpr std::array<GgufArchitecture, 28> kArchitectures = {{
      .outer = kOuter,
      .layer = kGlm4MoeLayer,
      .experts = kQwenExperts},
+    {.name = "granitemoe",
+     .hf_architecture = "GraniteMoeSharedForCausalLM",
+     .model_type = "granitemoeshared",
+     .hidden_act = "silu",
+     .interleaved_rope = true,
+     .layer_prefix = "model.layers.",
+     .outer = kOuter,
+     .layer = kGraniteMoeLayer,
+     .experts = kGraniteExperts},
     {.name = "gpt2",
      .hf_architecture = "GPT2LMHeadModel",
      .model_type = "gpt2",

@@ -249,7 +249,7 @@ class ConfigReader {
   void ReadScales() {
     config_.attn_logit_softcapping = keys_.PositiveDouble(Key("attn_logit_softcapping"), kMaxScale);
     config_.final_logit_softcapping = keys_.PositiveDouble(Key("final_logit_softcapping"), kMaxScale);
-    if (architecture_.name == "granite") {
+    if (architecture_.name == "granite" || architecture_.name == "granitemoe") {
       config_.embedding_multiplier = keys_.PositiveDouble(Key("embedding_scale"), kMaxScale).value_or(1.0);
       config_.residual_multiplier = keys_.PositiveDouble(Key("residual_scale"), kMaxScale).value_or(1.0);
       config_.logits_scaling = keys_.PositiveDouble(Key("logit_scale"), kMaxScale).value_or(1.0);

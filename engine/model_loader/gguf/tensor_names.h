@@ -212,6 +212,25 @@ inline constexpr std::array<GgufTensorName, 16> kGlm4MoeLayer = {{
     {"ffn_down_shexp", "mlp.shared_experts.down_proj"},
 }};
 
+inline constexpr std::array<GgufTensorName, 10> kGraniteMoeLayer = {{
+    {"attn_norm", "input_layernorm"},
+    {"attn_q", "self_attn.q_proj"},
+    {"attn_k", "self_attn.k_proj"},
+    {"attn_v", "self_attn.v_proj"},
+    {"attn_output", "self_attn.o_proj"},
+    {"ffn_norm", "post_attention_layernorm"},
+    {"ffn_gate_inp", "block_sparse_moe.router.layer"},
+    {"ffn_gate_shexp", "shared_mlp.gate_proj"},
+    {"ffn_up_shexp", "shared_mlp.up_proj"},
+    {"ffn_down_shexp", "shared_mlp.output_linear"},
+}};
+
+inline constexpr std::array<GgufTensorName, 3> kGraniteExperts = {{
+    {"ffn_gate_exps", "block_sparse_moe.experts.{}.gate_proj"},
+    {"ffn_down_exps", "block_sparse_moe.experts.{}.down_proj"},
+    {"ffn_up_exps", "block_sparse_moe.experts.{}.up_proj"},
+}};
+
 inline constexpr std::array<GgufTensorName, 8> kGptOssLayer = {{
     {"attn_norm", "input_layernorm"},
     {"attn_q", "self_attn.q_proj"},

@@ -140,6 +140,33 @@ void ReadGlm4Moe(const ConfigFields& fields, ModelConfig& config) {
   config.use_qk_norm = fields.Bool("use_qk_norm").value_or(false);
 }
 
+void ReadGraniteMoe(const ConfigFields& fields, ModelConfig& config) {
+  ReadGranite(fields, config);
+  config.num_experts =
+      fields.RequiredInt("num_local_experts", config.model_type == "granitemoehybrid" ? 0 : 1, kMaxExperts);
+  if (config.num_experts > 0) {
+    config.num_experts_per_tok = fields.RequiredInt("num_experts_per_tok", 1, config.num_experts);
+  }
+  config.moe_intermediate_size = config.intermediate_size;
+  if (config.model_type == "granitemoe") return;
+  const bool needs_shared = config.model_type == "granitemoehybrid";
+  config.shared_expert_intermediate_size =
+      fields.Int("shared_intermediate_size", needs_shared ? 1 : 0, kMaxSize).value_or(0);
+}
+
+// Rejects Mamba layers. The positions of Granite 4's layers may be left to the causal mask.
+void ReadGraniteHybridLayers(const ConfigFields& fields, ModelConfig& config) {
+  const char* name = fields.Has("layers_block_type") ? "layers_block_type" : "layer_types";
+  const std::vector<std::string> types = fields.Strings(name);
+  if (types.size() < config.layers.size()) fields.Reject(name, "fewer entries than num_hidden_layers");
+  for (size_t i = 0; i < config.layers.size(); ++i) {
+    if (types[i] != "attention" && types[i] != "full_attention") {
+      fields.Fail(name, "only attention layers are supported (" + Escape(types[i], 60) + ")");
+    }
+    config.layers[i].use_rope = fields.String("position_embedding_type").value_or("") == "rope";
+  }
+}
+
 void ReadGptOss(const ConfigFields& fields, ModelConfig& config) {
   ReadExperts(fields, fields.Has("num_local_experts") ? "num_local_experts" : "num_experts", config);
   config.moe_intermediate_size = config.intermediate_size;
@@ -260,6 +287,7 @@ void ReadArchitectureConfig(const ConfigFields& fields, ModelConfig& config) {
   if (model_type == "nemotron") config.norm_offset = 1.0;
   if (model_type == "ernie4_5_moe") ReadErnieMoe(fields, config);
   if (model_type == "glm4_moe") ReadGlm4Moe(fields, config);
+  if (model_type.starts_with("granitemoe")) ReadGraniteMoe(fields, config);
   if (model_type == "gpt_oss") ReadGptOss(fields, config);
   if (model_type == "qwen2_moe") {
     ReadExperts(fields, "num_experts", config);
@@ -270,6 +298,7 @@ void ReadArchitectureConfig(const ConfigFields& fields, ModelConfig& config) {
 void ReadLayerConfigs(const ConfigFields& fields, ModelConfig& config) {
   config.layers.assign(static_cast<size_t>(config.num_hidden_layers), {});
   ReadRopeLayers(fields, config);
+  if (config.model_type == "granitemoehybrid") ReadGraniteHybridLayers(fields, config);
   ReadExpertLayers(fields, config);
   ReadWindows(fields, config);
 }
