@@ -31,6 +31,7 @@ DecoderSpec GraniteMoeSpec(const ModelConfig& config);
 DecoderSpec MixtralSpec(const ModelConfig& config);
 DecoderSpec Olmo2Spec(const ModelConfig& config);
 DecoderSpec OptSpec(const ModelConfig& config);
+DecoderSpec PhimoeSpec(const ModelConfig& config);
 DecoderSpec Phi3Spec(const ModelConfig& config);
 DecoderSpec Qwen2Spec(const ModelConfig& config);
 DecoderSpec Qwen2MoeSpec(const ModelConfig& config);

@@ -86,9 +86,10 @@ void DecoderModel::BuildHead(const LoadContext& load, const DecoderSpec& spec, c
   if (!config_.tie_word_embeddings && (!is_text_part || load.weights.Contains(head))) {
     lm_head_.emplace(load, config_, head, config_.vocab_size, width);
   }
+  const Shard vocab = ShardOf(config_.vocab_size, step_.rank(), step_.world_size());
+  if (config_.lm_head_bias) lm_head_bias_ = LoadFloats(load.weights, "lm_head.bias", config_.vocab_size, vocab);
   if (load.lora != nullptr) load.lora->SetTiedHead(embedding);
   embed_tokens_lora_.emplace(load, prefix + spec.embed_tokens, config_.vocab_size, width);
-  const Shard vocab = ShardOf(config_.vocab_size, step_.rank(), step_.world_size());
   const std::vector<OutputSlice> head_slices = {{"lm_head", config_.vocab_size, vocab}};
   lm_head_lora_ = LoRALinear(load, {.slices = head_slices, .in_features = width, .columns = {0, width}});
   if (!spec.final_norm.empty()) {
@@ -164,9 +165,10 @@ void DecoderModel::ComputeLogits(const float* hidden, int64_t num_rows, float* l
   (lm_head_ ? *lm_head_ : *embed_tokens_).Logits(x, num_rows, logits, logits_stride);
   const Shard shard = ShardOf(config_.vocab_size, step_.rank(), step_.world_size());
   lm_head_lora_.Add(step_, lora_slots, x, EmbeddingWidth(config_), num_rows, logits + shard.begin, logits_stride);
-  if (logits_scale_ == 1.0f && logits_softcap_ == 0.0f) return;
+  if (logits_scale_ == 1.0f && logits_softcap_ == 0.0f && lm_head_bias_.empty()) return;
   ForEachRow(step_, num_rows, 8 * shard.count, [&](int64_t row) {
     float* own = logits + row * logits_stride + shard.begin;
+    if (!lm_head_bias_.empty()) step_.kernels->add(own, lm_head_bias_.data(), shard.count);
     if (logits_scale_ != 1.0f) step_.kernels->scale(own, logits_scale_, shard.count);
     if (logits_softcap_ != 0.0f) step_.kernels->soft_cap(own, logits_softcap_, shard.count);
   });

@@ -53,6 +53,8 @@ constexpr Architecture kArchitectures[] = {
     {"OPTForCausalLM", OptSpec},
     {"Olmo2ForCausalLM", Olmo2Spec},
     {"Phi3ForCausalLM", Phi3Spec},
+    {"PhimoeForCausalLM", PhimoeSpec},
+    {"PhiMoEForCausalLM", PhimoeSpec},  // the name in the published config.json
     {"Qwen2ForCausalLM", Qwen2Spec},
     {"Qwen2MoeForCausalLM", Qwen2MoeSpec},
     {"Qwen3ForCausalLM", Qwen3Spec},

@@ -51,6 +51,7 @@ FAMILIES = {
     "GraniteMoeHybridForCausalLM": ("GraniteMoeHybridConfig", dict(
         num_local_experts=4, num_experts_per_tok=2, intermediate_size=12, shared_intermediate_size=16,
         mamba_n_heads=1, mamba_expand=1, layer_types=["full_attention"] * 2)),
+    "PhimoeForCausalLM": ("PhimoeConfig", dict(num_local_experts=4, num_experts_per_tok=2, intermediate_size=12)),
     "FalconForCausalLM": ("FalconConfig", dict(num_key_value_heads=None, intermediate_size=None, ffn_hidden_size=48)),
     "GPT2LMHeadModel": ("GPT2Config", dict(num_key_value_heads=None, intermediate_size=None, hidden_size=24)),
     "OPTForCausalLM": ("OPTConfig", dict(num_key_value_heads=None, intermediate_size=None, ffn_dim=48)),
@@ -225,6 +226,12 @@ CASES = {
     "granite_moe_hybrid_dense": ("GraniteMoeHybridForCausalLM", dict(embedding_multiplier=6.0, residual_multiplier=0.22, logits_scaling=0.7, attention_multiplier=0.21,
                                                                      num_local_experts=0, shared_intermediate_size=28,
                                                                      position_embedding_type="rope"), {}),
+    "phimoe": ("PhimoeForCausalLM", dict(attention_bias=True, lm_head_bias=True, router_jitter_noise=0.2), {"first_seed": 5}),
+    "phimoe_short_old": ("PhimoeForCausalLM", dict(
+        sliding_window=9, router_jitter_noise=0.5, max_position_embeddings=512, original_max_position_embeddings=128,
+        rope_parameters=dict(rope_type="longrope", rope_theta=1e4, short_factor=SHORT, long_factor=LONG, factor=4.0,
+                             short_mscale=1.2, long_mscale=1.4, original_max_position_embeddings=128)),
+                         {"style": "old", "max_model_len": 128}),
     "falcon_7b": ("FalconForCausalLM", dict(multi_query=True), {}),
     "falcon_40b": ("FalconForCausalLM", dict(new_decoder_architecture=True, num_kv_heads=2), {}),
     "falcon_11b": ("FalconForCausalLM", dict(new_decoder_architecture=True, num_kv_heads=2, num_ln_in_parallel_attn=1,
@@ -287,7 +294,7 @@ def make_model(architecture, overrides, seed):
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             is_norm = "norm" in name or ".ln_" in name
-            is_token_table = any(part in name for part in ("embed_tokens", "word_embeddings", "wte", "lm_head"))
+            is_token_table = parameter.ndim == 2 and any(part in name for part in ("embed_tokens", "word_embeddings", "wte", "lm_head"))
             values = torch.randn_like(parameter)
             if is_token_table:
                 # Gemma multiplies the embedding by sqrt(hidden_size).

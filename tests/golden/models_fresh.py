@@ -197,6 +197,11 @@ def random_overrides(architecture, rng):
             o.update(shared_intermediate_size=pick([14, 22]), position_embedding_type=pick([None, "rope"]),
                      num_local_experts=pick([0, sparse["num_experts"]]), mamba_n_heads=1, mamba_expand=1,
                      layer_types=["full_attention"] * layers)
+    if architecture == "PhimoeForCausalLM":
+        o.update(act, num_local_experts=pick([2, 5, 9]), num_experts_per_tok=2, attention_bias=pick([True, False]),
+                 lm_head_bias=pick([True, False]), sliding_window=pick([None, window]),
+                 router_jitter_noise=pick([0.01, 0.3]))
+        o["rope_parameters"] = dict(rope_type="default", rope_theta=pick([1e4, 300.0]))
     if architecture == "FalconForCausalLM":
         is_new = pick([True, False])
         o.update(num_key_value_heads=None, intermediate_size=None, ffn_hidden_size=pick([None, 50]),

@@ -76,5 +76,14 @@ TEST(ExpertRouterTest, TheSmallerOfTwoEqualExpertsIsChosenAndNaNIsNot) {
   EXPECT_EQ(Experts(Choose(spec, {nan, -5.0f, nan, -4.0f})), (std::vector<int64_t>{3, 1}));
 }
 
+TEST(ExpertRouterTest, SparseMixerWeighsOnlyLogitsThatAreClose) {
+  const ExpertRouterSpec spec{.num_experts_per_tok = 2, .score = ExpertScore::kSparseMixer, .jitter_noise = 0.1};
+  // 9 is within 20 % of 10, and 8.5 within 20 % of 9; 1 is close to neither.
+  const Chosen chosen = Choose(spec, {1.0f, 10.0f, 8.5f, 9.0f});
+  EXPECT_EQ(Experts(chosen), (std::vector<int64_t>{1, 3}));
+  EXPECT_NEAR(chosen[0].second, 1.0f / (1.0f + std::exp(-1.0f) + std::exp(-1.5f)), 1e-6f);
+  EXPECT_NEAR(chosen[1].second, 1.0f / (1.0f + std::exp(-0.5f)), 1e-6f);
+}
+
 }  // namespace
 }  // namespace vllm

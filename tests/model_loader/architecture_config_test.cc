@@ -265,6 +265,16 @@ TEST(ArchitectureConfigTest, MissingFieldsGetTheArchitecturesDefaults) {
             std::string::npos);
   EXPECT_NE(ErrorOf(Config("granitemoehybrid")).find("layer_types: fewer entries"), std::string::npos);
   EXPECT_NE(ErrorOf(Config("granitemoe", {{"num_local_experts", 0}})).find("num_local_experts: "), std::string::npos);
+  const ModelConfig phimoe = Load(Config("phimoe"));
+  EXPECT_EQ(phimoe.rms_norm_eps, 1e-5);
+  EXPECT_EQ(phimoe.rope_theta, 1e6);
+  EXPECT_EQ(phimoe.num_experts, 16);
+  EXPECT_EQ(phimoe.num_experts_per_tok, 2);
+  EXPECT_EQ(phimoe.router_jitter_noise, 0.01);
+  EXPECT_FALSE(phimoe.lm_head_bias);
+  EXPECT_FALSE(phimoe.sliding_window);
+  EXPECT_NE(ErrorOf(Config("phimoe", {{"num_experts_per_tok", 1}})).find("num_experts_per_tok: outside 2 to 2 (1)"),
+            std::string::npos);
   EXPECT_FALSE(Load(Config("llama")).tie_word_embeddings);
 }
 

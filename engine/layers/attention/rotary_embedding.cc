@@ -85,7 +85,9 @@ void RotaryEmbedding::ScaleLong(const ModelConfig& config) {
   const bool is_long = config.max_model_len > scaling.original_max_position_embeddings;
   const std::vector<double>& factors = is_long ? scaling.long_factor : scaling.short_factor;
   for (size_t i = 0; i < inverse_frequencies_.size(); ++i) inverse_frequencies_[i] /= factors.at(i);
-  if (scaling.attention_factor) {
+  if (const std::optional<double> mscale = is_long ? scaling.long_mscale : scaling.short_mscale) {
+    attention_factor_ = *mscale;
+  } else if (scaling.attention_factor) {
     attention_factor_ = *scaling.attention_factor;
   } else if (scaling.factor > 1.0) {
     const auto original = static_cast<double>(scaling.original_max_position_embeddings);

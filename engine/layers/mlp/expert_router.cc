@@ -97,10 +97,31 @@ void ChooseByBiasedScores(const ExpertRouterSpec& spec, const float* logits, con
   }
 }
 
+// Appends the expert with the largest logit except `excluded`. The formula is that of transformers' sparsemixer.
+void ChooseBySparseMixer(const ExpertRouterSpec& spec, const float* logits, int64_t excluded, MoeWorkspace& workspace) {
+  Candidate best{std::numeric_limits<float>::quiet_NaN(), spec.num_experts};
+  for (int64_t i = 0; i < spec.num_experts; ++i) {
+    const Candidate candidate{logits[i], i};
+    if (i != excluded && Before(candidate, best)) best = candidate;
+  }
+  const float max = best.first;
+  const auto limit = static_cast<float>(2.0 * spec.jitter_noise);
+  float sum = 0.0f;
+  for (int64_t i = 0; i < spec.num_experts; ++i) {
+    const bool is_far = (max - logits[i]) / std::max(std::fabs(logits[i]), max) > limit;
+    if (i != excluded && !is_far) sum += std::exp(logits[i] - max);
+  }
+  workspace.chosen.emplace_back(best.second, 1.0f / sum);
+}
+
 }  // namespace
 
 void ChooseExperts(const ExpertRouterSpec& spec, const float* logits, const float* correction_bias,
                    MoeWorkspace& workspace) {
+  if (spec.score == ExpertScore::kSparseMixer) {
+    ChooseBySparseMixer(spec, logits, -1, workspace);
+    return ChooseBySparseMixer(spec, logits, workspace.chosen.back().first, workspace);
+  }
   if (correction_bias == nullptr) return ChooseBySoftmax(spec, logits, workspace);
   ChooseByBiasedScores(spec, logits, correction_bias, workspace);
 }

@@ -167,6 +167,14 @@ void ReadGraniteHybridLayers(const ConfigFields& fields, ModelConfig& config) {
   }
 }
 
+void ReadPhimoe(const ConfigFields& fields, ModelConfig& config) {
+  config.num_experts = fields.RequiredInt("num_local_experts", 2, kMaxExperts);
+  config.num_experts_per_tok = fields.RequiredInt("num_experts_per_tok", 2, 2);
+  config.moe_intermediate_size = config.intermediate_size;
+  config.router_jitter_noise = fields.Double("router_jitter_noise", 0.0, 1.0).value_or(0.01);
+  config.lm_head_bias = fields.Bool("lm_head_bias").value_or(false);
+}
+
 void ReadGptOss(const ConfigFields& fields, ModelConfig& config) {
   ReadExperts(fields, fields.Has("num_local_experts") ? "num_local_experts" : "num_experts", config);
   config.moe_intermediate_size = config.intermediate_size;
@@ -192,8 +200,8 @@ bool IsSlidingByDefault(const ConfigFields& fields, const std::string& model_typ
   if (model_type == "gemma2" || model_type == "gpt_oss") return layer % 2 == 0;
   if (model_type == "gemma3_text") return (layer + 1) % fields.Int("sliding_window_pattern", 1, kMax).value_or(6) != 0;
   if (model_type == "smollm3") return !config.use_rope;
-  return model_type == "starcoder2" || model_type == "ministral3" || model_type == "mistral" ||
-         model_type == "mixtral" || model_type == "phi3" || model_type == "qwen3_moe";
+  return model_type == "starcoder2" || model_type == "ministral3" || model_type == "phimoe" ||
+         model_type == "mistral" || model_type == "mixtral" || model_type == "phi3" || model_type == "qwen3_moe";
 }
 
 void ReadRopeLayers(const ConfigFields& fields, ModelConfig& config) {
@@ -288,6 +296,7 @@ void ReadArchitectureConfig(const ConfigFields& fields, ModelConfig& config) {
   if (model_type == "ernie4_5_moe") ReadErnieMoe(fields, config);
   if (model_type == "glm4_moe") ReadGlm4Moe(fields, config);
   if (model_type.starts_with("granitemoe")) ReadGraniteMoe(fields, config);
+  if (model_type == "phimoe") ReadPhimoe(fields, config);
   if (model_type == "gpt_oss") ReadGptOss(fields, config);
   if (model_type == "qwen2_moe") {
     ReadExperts(fields, "num_experts", config);

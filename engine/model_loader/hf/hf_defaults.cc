@@ -68,6 +68,8 @@ constexpr ModelTypeDefaults kModelTypes[] = {
     {"granitemoeshared", R"({"attention_multiplier": 1.0, "num_local_experts": 8, "num_experts_per_tok": 2})"},
     {"granitemoehybrid",
      R"({"attention_multiplier": 1.0, "num_local_experts": 8, "num_experts_per_tok": 2, "shared_intermediate_size": 1024})"},
+    {"phimoe", R"({"num_key_value_heads": 8, "rms_norm_eps": 1e-5, "rope_theta": 1e6, "max_position_embeddings": 131072,
+                   "num_local_experts": 16, "num_experts_per_tok": 2, "router_jitter_noise": 0.01})"},
     {"phi3", R"({"rms_norm_eps": 1e-5, "original_max_position_embeddings": 4096})"},
     {"smollm3", R"({"num_key_value_heads": 4, "rope_theta": 2e6, "use_sliding_window": false,
                     "tie_word_embeddings": true, "no_rope_layer_interval": 4})"},

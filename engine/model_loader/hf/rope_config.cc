@@ -37,6 +37,10 @@ void ReadLongRope(const ConfigFields& fields, const ConfigFields& outer, const M
                        .value_or(static_cast<double>(config.max_position_embeddings) /
                                  static_cast<double>(scaling.original_max_position_embeddings));
   scaling.attention_factor = fields.PositiveDouble("attention_factor", kMaxFactor);
+  if (config.model_type == "phimoe") {
+    scaling.short_mscale = fields.RequiredPositiveDouble("short_mscale", kMaxFactor);
+    scaling.long_mscale = fields.RequiredPositiveDouble("long_mscale", kMaxFactor);
+  }
   if (scaling.factor > 1.0 && !scaling.attention_factor && scaling.original_max_position_embeddings < 2) {
     fields.Fail(original, "not above 1 (1)");
   }
