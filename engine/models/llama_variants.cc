@@ -82,4 +82,33 @@ DecoderSpec HunYuanDenseSpec(const ModelConfig& config) {
   return spec;
 }
 
+// Phi-3, Phi-3.5, Phi-4 and Phi-4-mini (arXiv 2404.14219): q, k and v in one matrix, gate and up in another.
+// Long-context checkpoints use LongRoPE.
+DecoderSpec Phi3Spec(const ModelConfig& config) {
+  DecoderSpec spec = BaseDecoderSpec(config);
+  for (LayerSpec& layer : spec.layer) {
+    layer.attention.layout = QkvLayout::kFused;
+    layer.mlp.gate_up_proj = "gate_up_proj";
+  }
+  return spec;
+}
+
+// StableLM 2 and StableLM 3B: layer norms and partial rotation. The config can add biases on q, k and v, a separate
+// norm for each head, and attention and MLP in parallel.
+DecoderSpec StableLmSpec(const ModelConfig& config) {
+  DecoderSpec spec = BaseDecoderSpec(config);
+  spec.norm.kind = NormSpec::Kind::kLayer;
+  for (LayerSpec& layer : spec.layer) {
+    layer.attention.o_bias = false;
+    if (config.use_qk_norm) {
+      layer.attention.qk_norm = {QkNormKind::kEachHead, "q_layernorm", "k_layernorm", spec.norm};
+      layer.attention.qk_norm.norm.has_bias = false;
+    }
+    if (!config.use_parallel_residual) continue;
+    layer.parallel = true;
+    layer.mlp_block.in_norm = "";
+  }
+  return spec;
+}
+
 }  // namespace vllm
