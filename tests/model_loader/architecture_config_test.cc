@@ -356,7 +356,9 @@ TEST(ArchitectureConfigTest, ConfigsWithChangedBytesLoadOrAreRejected) {
     return random >> 8;
   };
   TempDirectory directory;
-  for (const char* model_type : {"gemma3_text", "phi3", "qwen2_moe", "smollm3", "falcon", "gpt2", "opt", "mixtral"}) {
+  for (const char* model_type :
+       {"gemma3_text", "phi3", "qwen2_moe", "smollm3", "falcon", "gpt2", "opt", "mixtral", "gpt_oss", "glm4_moe",
+        "ernie4_5_moe", "granitemoehybrid", "ministral3", "olmo3", "phimoe"}) {
     const std::string original = Config(model_type, {{"num_hidden_layers", 2},
                                                      {"layer_types", {"full_attention", "full_attention"}},
                                                      {"no_rope_layers", {1, 0}},
