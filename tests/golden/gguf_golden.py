@@ -160,8 +160,12 @@ CASES["granitemoe"] = ("granitemoe", "GraniteMoeSharedConfig", "GraniteMoeShared
                        dict(embedding_multiplier=6.0, residual_multiplier=0.22, logits_scaling=0.7, attention_multiplier=0.21,
                             num_local_experts=4, num_experts_per_tok=2, intermediate_size=12,
                             shared_intermediate_size=16), {})
+CASES["mistral3"] = ("mistral3", "Ministral3Config", "Ministral3ForCausalLM",
+                     dict(head_dim=12, rope_parameters=dict(
+                         rope_type="yarn", rope_theta=1e4, factor=4.0, original_max_position_embeddings=16, mscale=1.0,
+                         mscale_all_dim=1.0, llama_4_scaling_beta=0.5)), {})
 
-PERMUTED = ("llama", "granite", "granitemoe", "smollm3", "arcee")
+PERMUTED = ("llama", "mistral3", "granite", "granitemoe", "smollm3", "arcee")
 
 
 def permute(weights, n_head):
@@ -358,6 +362,9 @@ def write_keys(writer, architecture, config, num_mtp_layers):
         writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
         writer.add_rope_scaling_factor(rope["factor"])
         writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+    if architecture == "mistral3":
+        writer.add_rope_scaling_yarn_log_mul(rope["mscale_all_dim"])
+        writer.add_attn_temperature_scale(rope["llama_4_scaling_beta"])
     if architecture == "phi3":
         original = rope.get("original_max_position_embeddings", config.max_position_embeddings)
         writer.add_rope_scaling_orig_ctx_len(original)

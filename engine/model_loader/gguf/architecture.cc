@@ -7,7 +7,7 @@
 namespace vllm {
 namespace {
 
-constexpr std::array<GgufArchitecture, 29> kArchitectures = {{
+constexpr std::array<GgufArchitecture, 30> kArchitectures = {{
     {.name = "llama",
      .hf_architecture = "LlamaForCausalLM",
      .model_type = "llama",
@@ -203,6 +203,15 @@ constexpr std::array<GgufArchitecture, 29> kArchitectures = {{
      .outer = kOuter,
      .layer = kGraniteMoeLayer,
      .experts = kGraniteExperts},
+    {.name = "mistral3",
+     .hf_architecture = "Ministral3ForCausalLM",
+     .model_type = "ministral3",
+     .hidden_act = "silu",
+     .interleaved_rope = true,
+     .layer_prefix = "model.layers.",
+     .outer = kOuter,
+     .layer = kLlamaLayer,
+     .experts = {}},
     {.name = "gpt2",
      .hf_architecture = "GPT2LMHeadModel",
      .model_type = "gpt2",
