@@ -39,7 +39,12 @@ def greedy(model, prompt):
 def old_config(config):
     """Returns the config as transformers wrote it before version 5."""
     config["torch_dtype"] = config.pop("dtype")
-    config.pop("layer_types", None)
+    layer_types = config.pop("layer_types", None)
+    if config["model_type"] == "granitemoehybrid":
+        config["layer_types"] = [{"full_attention": "attention"}[name] for name in layer_types]
+    # Without a window, transformers cannot make the list.
+    if config["model_type"] == "exaone4" and config["sliding_window"] is None:
+        config["layer_types"] = layer_types
     rope = config.pop("rope_parameters", None)
     if not rope:
         return config
