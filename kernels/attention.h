@@ -6,6 +6,9 @@
 // position and the KV in its window. Products are accumulated in float32. If K and V are bfloat16 and the instruction
 // set has a dot product of bfloat16 pairs, the scaled query and the softmax weights are rounded to bfloat16, and
 // products are added in pairs: two dimensions of a score, or two positions of an output.
+//
+// A query head may have a sink: a logit that joins the softmax as if it were the score of one more position whose value
+// is zero. It is added after all partitions are merged, so precomputed partitions do not contain it.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +32,9 @@ struct AttentionArgs {
   KVCacheLayout layout;
   int64_t num_queries_per_kv = 1;
   float scale = 1.0f;
-  float softcap = 0.0f;        // if positive, a scaled score becomes softcap * tanh(score / softcap)
-  int64_t sliding_window = 0;  // a query attends to at most this many positions, including its own; 0: no limit
+  float softcap = 0.0f;          // if positive, a scaled score becomes softcap * tanh(score / softcap)
+  int64_t sliding_window = 0;    // a query attends to at most this many positions, including its own; 0: no limit
+  const float* sinks = nullptr;  // [num_query_heads], neither scaled nor soft-capped; null: no sinks
   // Results of precomputed partitions (AttentionTask::partial_slots): [num_slots, num_kv_heads, num_queries_per_kv,
   // PartialFloats(head_dim)].
   float* partials = nullptr;

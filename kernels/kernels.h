@@ -37,6 +37,9 @@ struct Kernels {
 
   // out[i] = activation(x[i]) * factor[i]. factor may be null. out may be x or factor.
   void (*activation)(Activation activation, const float* x, const float* factor, int64_t n, float* out);
+  // With g = min(gate[i], limit) and u = up[i] clamped to [-limit, limit]: out[i] = (u + 1) * g * sigmoid(alpha * g).
+  // out may be gate or up.
+  void (*clamped_swiglu)(const float* gate, const float* up, float alpha, float limit, int64_t n, float* out);
 
   // x[i] += y[i].
   void (*add)(float* x, const float* y, int64_t n);
@@ -50,6 +53,8 @@ struct Kernels {
   // Rotates one head of 2 * half values in place. The pairs are (i, i + half), as in transformers' rotate_half.
   // cos, sin: [half].
   void (*rotary)(float* head, const float* cos, const float* sin, int64_t half);
+  // The same for the pairs (2 * i, 2 * i + 1).
+  void (*rotary_neighbors)(float* head, const float* cos, const float* sin, int64_t half);
 
   // out[i] = exp(x[i]), with a relative error of at most 3e-7 for x in [-87, 88]. exp(-inf) is 0, NaN stays NaN, and
   // x above 88 gives about 2^127. Only tests call this; the other kernels inline Exp of impl/math.inl.

@@ -62,6 +62,10 @@ int64_t ParametersOf(const SafetensorsEntry& entry, const ModelConfig& model) {
   int64_t elements = 1;
   for (const uint64_t size : entry.shape) elements *= static_cast<int64_t>(size);
   if (model.quantization.method == QuantizationMethod::kNone) return elements;
+  if (model.quantization.method == QuantizationMethod::kMxfp4) {
+    if (entry.name.ends_with("_scales")) return 0;
+    return entry.name.ends_with("_blocks") ? 2 * elements : elements;
+  }
   const int64_t bits = model.quantization.groups.empty() ? 0 : model.quantization.groups[0].scheme.bits;
   if (EndsInAny(entry.name, {".qweight", ".weight_packed"}) && entry.dtype == "I32" && bits > 0) {
     return elements * (32 / bits);

@@ -37,6 +37,9 @@ struct RopeScaling {
   // proportional: the first `partial_rotary_factor` of the pairs of dimensions rotate, with the frequencies that they
   // have if all pairs rotate. The frequencies are divided by `factor`.
   double partial_rotary_factor = 1.0;
+  // Phi-MoE: they replace attention_factor, and the one with the factors that apply is used.
+  std::optional<double> short_mscale;
+  std::optional<double> long_mscale;
 };
 
 // What mixes the tokens in a layer.
@@ -46,8 +49,8 @@ enum class LayerMixer : uint8_t { kAttention, kLinearAttention, kShortConv, kMam
 struct LayerConfig {
   LayerMixer mixer = LayerMixer::kAttention;
   int64_t sliding_window = 0;   // tokens that a query attends to, including its own token; 0: no window
-  bool use_rope = true;         // false in some layers of SmolLM3
-  bool use_local_rope = false;  // uses rope_local_theta without scaling (Gemma 3's sliding layers)
+  bool use_rope = true;         // false in some layers of SmolLM3 and EXAONE 4
+  bool use_local_rope = false;  // uses rope_local_theta without scaling (sliding layers of Gemma 3 and OLMo 3)
   bool is_moe = false;
   int64_t intermediate_size = 0;  // 0: ModelConfig::intermediate_size
   // Gemma 4: the layer whose K and V this layer reads instead of having its own; below 0: its own.
@@ -66,7 +69,6 @@ struct ModelConfig {
   int64_t hidden_size = 0;
   int64_t intermediate_size = 0;
   int64_t num_hidden_layers = 0;
-  int64_t num_nextn_predict_layers = 0;  // GGUF: layers after these that predict further tokens; they are not used
   int64_t num_attention_heads = 0;
   int64_t num_key_value_heads = 0;
   int64_t head_dim = 0;
@@ -115,11 +117,22 @@ struct ModelConfig {
   int64_t linear_value_head_dim = 0;
   int64_t linear_num_key_heads = 0;
   int64_t linear_num_value_heads = 0;
-  bool linear_tiled_value_heads = false;  // see GatedDeltaNetSpec::tiled_value_heads
-  int64_t conv_l_cache = 0;               // LFM2: the taps of its convolutions
-  bool conv_bias = false;                 // LFM2
+  bool linear_tiled_value_heads = false;    // see GatedDeltaNetSpec::tiled_value_heads
+  int64_t conv_l_cache = 0;                 // LFM2: the taps of its convolutions
+  bool conv_bias = false;                   // LFM2
   int64_t hidden_size_per_layer_input = 0;  // Gemma 4: each layer has an embedding of this size; 0: none
   int64_t vocab_size_per_layer_input = 0;   // number of rows of the table of these embeddings
+  double swiglu_alpha = 1.702;              // gpt-oss, like swiglu_limit
+  double swiglu_limit = 7.0;
+  double routed_scaling_factor = 1.0;  // multiplies the weights of the chosen experts
+  int64_t n_group = 1;                 // experts are chosen only from the topk_group best of n_group groups
+  int64_t topk_group = 1;
+  double moe_norm_min = 0.0;         // ERNIE: the least sum by which the weights of the chosen experts are divided
+  double router_jitter_noise = 0.0;  // Phi-MoE
+  bool attention_out_bias = false;   // Seed-OSS
+  bool lm_head_bias = false;
+  std::optional<double> clip_qkv;              // OLMoE
+  std::optional<double> llama_4_scaling_beta;  // Ministral 3: queries grow with the logarithm of the position
   // Prefix of the text model's tensor names in a multimodal checkpoint, such as "language_model.".
   std::string weight_prefix;
   QuantizationConfig quantization;

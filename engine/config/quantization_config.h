@@ -16,6 +16,7 @@ enum class QuantizationMethod : uint8_t {
   kGptq,
   kAwq,
   kFp8,                // float8 with one scale per block, row or matrix
+  kMxfp4,              // gpt-oss: the experts are in MXFP4, all other layers in floating point
   kCompressedTensors,  // pack-, int-, float- or naive-quantized; the format may differ between layers
 };
 
@@ -33,6 +34,8 @@ constexpr std::string_view ToString(QuantizationMethod method) {
       return "awq";
     case QuantizationMethod::kFp8:
       return "fp8";
+    case QuantizationMethod::kMxfp4:
+      return "mxfp4";
     case QuantizationMethod::kCompressedTensors:
       return "compressed-tensors";
   }

@@ -17,10 +17,13 @@ struct RoutedRow {
 };
 
 struct MoeWorkspace {
-  std::vector<RoutedRow> routed;                      // ordered by expert, then by row
-  std::vector<size_t> begin;                          // [num_experts + 1] index in `routed` of each expert's first row
-  std::vector<std::pair<int64_t, float>> chosen;      // [num_rows * num_experts_per_tok] expert and weight
-  std::vector<std::pair<float, int64_t>> candidates;  // [num_experts] logit and expert, for one row
+  std::vector<RoutedRow> routed;                  // ordered by expert, then by row
+  std::vector<size_t> begin;                      // [num_experts + 1] index in `routed` of each expert's first row
+  std::vector<std::pair<int64_t, float>> chosen;  // [num_rows * num_experts_per_tok] expert and weight
+  // For one row:
+  std::vector<std::pair<float, int64_t>> candidates;  // [num_experts] logit or score, and expert
+  std::vector<std::pair<float, int64_t>> groups;      // [n_group] score and group
+  std::vector<float> scores;                          // [num_experts]
   std::vector<int32_t> lora_slots;                    // [rows of an expert] the LoRA adapter of each
 
   void Reserve(size_t num_rows, size_t num_experts, size_t num_experts_per_tok) {
@@ -29,11 +32,14 @@ struct MoeWorkspace {
     begin.reserve(num_experts + 1);
     chosen.reserve(num_rows * num_experts_per_tok);
     candidates.reserve(num_experts);
+    groups.reserve(num_experts);
+    scores.reserve(num_experts);
     lora_slots.reserve(num_rows);
   }
   size_t size_bytes() const {
     return routed.capacity() * sizeof(routed[0]) + begin.capacity() * sizeof(begin[0]) +
            chosen.capacity() * sizeof(chosen[0]) + candidates.capacity() * sizeof(candidates[0]) +
+           groups.capacity() * sizeof(groups[0]) + scores.capacity() * sizeof(scores[0]) +
            lora_slots.capacity() * sizeof(lora_slots[0]);
   }
 };

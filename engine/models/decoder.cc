@@ -62,7 +62,10 @@ DecoderModel::DecoderModel(const LoadContext& load, const DecoderSpec& spec)
   for (const RotaryEmbedding& rotary : rotary_) {
     angles_.push_back(Floats(max_tokens, rotary.half()));
     angles_.push_back(Floats(max_tokens, rotary.half()));
-    tables_.push_back({angles_.end()[-2].as<float>(), angles_.back().as<float>(), rotary.half()});
+    tables_.push_back({angles_.end()[-2].as<float>(), angles_.back().as<float>(), rotary.half(), nullptr});
+    if (!rotary.scales_queries()) continue;
+    query_scales_ = Floats(max_tokens, 1);
+    tables_.back().query_scales = query_scales_.as<float>();
   }
   scratch_.normed = Floats(max_tokens, config_.hidden_size);
   scratch_.delta = Floats(max_tokens, config_.hidden_size);
@@ -87,9 +90,10 @@ void DecoderModel::BuildHead(const LoadContext& load, const DecoderSpec& spec, c
   if (!config_.tie_word_embeddings && (!is_text_part || load.weights.Contains(head))) {
     lm_head_.emplace(load, config_, head, config_.vocab_size, width);
   }
+  const Shard vocab = ShardOf(config_.vocab_size, step_.rank(), step_.world_size());
+  if (config_.lm_head_bias) lm_head_bias_ = LoadFloats(load.weights, "lm_head.bias", config_.vocab_size, vocab);
   if (load.lora != nullptr) load.lora->SetTiedHead(embedding);
   embed_tokens_lora_.emplace(load, prefix + spec.embed_tokens, config_.vocab_size, width);
-  const Shard vocab = ShardOf(config_.vocab_size, step_.rank(), step_.world_size());
   const std::vector<OutputSlice> head_slices = {{"lm_head", config_.vocab_size, vocab}};
   lm_head_lora_ = LoRALinear(load, {.slices = head_slices, .in_features = width, .columns = {0, width}});
   if (!spec.final_norm.empty()) {
@@ -118,7 +122,7 @@ size_t DecoderModel::ReserveScratch(int64_t max_tokens, int64_t max_logits_rows)
   lm_head_lora_.Reserve(step_, max_logits_rows);
   size_t bytes = scratch_.normed.size_bytes() + scratch_.delta.size_bytes() + scratch_.inner.size_bytes() +
                  embedded_.size_bytes() + projected_.size_bytes() + scratch_.per_layer_inputs.size_bytes() +
-                 (per_layer_inputs_ ? per_layer_inputs_->size_bytes() : 0);
+                 query_scales_.size_bytes() + (per_layer_inputs_ ? per_layer_inputs_->size_bytes() : 0);
   for (const kernels::AlignedBuffer& angles : angles_) bytes += angles.size_bytes();
   return bytes;
 }
@@ -145,6 +149,7 @@ void DecoderModel::Embed(const ModelInput& input, float* hidden) const {
 void DecoderModel::ComputeAngles(const ModelInput& input) {
   for (size_t i = 0; i < rotary_.size(); ++i) {
     rotary_[i].Angles(step_, input.positions, angles_[2 * i].as<float>(), angles_[2 * i + 1].as<float>());
+    if (rotary_[i].scales_queries()) rotary_[i].QueryScales(input.positions, query_scales_.as<float>());
   }
 }
 
@@ -169,9 +174,10 @@ void DecoderModel::ComputeLogits(const float* hidden, int64_t num_rows, float* l
   (lm_head_ ? *lm_head_ : *embed_tokens_).Logits(x, num_rows, logits, logits_stride);
   const Shard shard = ShardOf(config_.vocab_size, step_.rank(), step_.world_size());
   lm_head_lora_.Add(step_, lora_slots, x, EmbeddingWidth(config_), num_rows, logits + shard.begin, logits_stride);
-  if (logits_scale_ == 1.0f && logits_softcap_ == 0.0f) return;
+  if (logits_scale_ == 1.0f && logits_softcap_ == 0.0f && lm_head_bias_.empty()) return;
   ForEachRow(step_, num_rows, 8 * shard.count, [&](int64_t row) {
     float* own = logits + row * logits_stride + shard.begin;
+    if (!lm_head_bias_.empty()) step_.kernels->add(own, lm_head_bias_.data(), shard.count);
     if (logits_scale_ != 1.0f) step_.kernels->scale(own, logits_scale_, shard.count);
     if (logits_softcap_ != 0.0f) step_.kernels->soft_cap(own, logits_softcap_, shard.count);
   });

@@ -56,6 +56,8 @@ class DecoderModel final : public Model {
   kernels::AlignedBuffer embedded_;             // [max_tokens, embedding width] if the model has project_in
   kernels::AlignedBuffer projected_;            // [max_tokens, embedding width] if the model has project_out
   std::vector<kernels::AlignedBuffer> angles_;  // cos and sin of each rotary table, [max_tokens, half]
+  std::vector<float> lm_head_bias_;             // the rank's part, or empty
+  kernels::AlignedBuffer query_scales_;         // [max_tokens], if the rotary embedding scales queries
   std::vector<RotaryAngles> tables_;
 };
 

@@ -62,9 +62,12 @@ MoeSpec BaseMoeSpec(const ModelConfig& config, const MlpSpec& mlp) {
   MoeSpec moe;
   moe.expert = mlp;
   moe.expert.intermediate_size = config.moe_intermediate_size;
-  moe.num_experts = config.num_experts;
-  moe.num_experts_per_tok = config.num_experts_per_tok;
-  moe.norm_topk_prob = config.norm_topk_prob;
+  moe.routing.num_experts = config.num_experts;
+  moe.routing.num_experts_per_tok = config.num_experts_per_tok;
+  moe.routing.norm_topk_prob = config.norm_topk_prob;
+  moe.routing.routed_scaling_factor = config.routed_scaling_factor;
+  moe.routing.n_group = config.n_group;
+  moe.routing.topk_group = config.topk_group;
   return moe;
 }
 

@@ -53,7 +53,6 @@ DecoderSpec Gemma4Spec(const ModelConfig& config) {
       MlpWithExpertsSpec& experts = layer.parallel_experts.emplace();
       experts.norm = spec.norm;
       experts.moe = BaseMoeSpec(config, layer.mlp);
-      experts.moe.may_be_stacked = true;
       experts.moe.router = "router.proj";
       experts.moe.router_scale = "router.scale";
       experts.moe.router_norm_eps = config.rms_norm_eps;

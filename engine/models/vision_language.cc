@@ -14,13 +14,14 @@ namespace vllm {
 namespace {
 
 constexpr std::pair<std::string_view, std::string_view> kTextArchitectures[] = {
-    {"llama", "LlamaForCausalLM"},          {"mistral", "MistralForCausalLM"},
-    {"mixtral", "MixtralForCausalLM"},      {"qwen2", "Qwen2ForCausalLM"},
-    {"qwen3", "Qwen3ForCausalLM"},          {"qwen3_moe", "Qwen3MoeForCausalLM"},
-    {"gemma2", "Gemma2ForCausalLM"},        {"gemma", "GemmaForCausalLM"},
-    {"gemma3_text", "Gemma3ForCausalLM"},   {"gemma4_text", "Gemma4ForCausalLM"},
-    {"granite", "GraniteForCausalLM"},      {"phi3", "Phi3ForCausalLM"},
-    {"qwen3_5_text", "Qwen3_5ForCausalLM"}, {"qwen3_5_moe_text", "Qwen3_5MoeForCausalLM"},
+    {"llama", "LlamaForCausalLM"},           {"mistral", "MistralForCausalLM"},
+    {"mixtral", "MixtralForCausalLM"},       {"qwen2", "Qwen2ForCausalLM"},
+    {"qwen3", "Qwen3ForCausalLM"},           {"qwen3_moe", "Qwen3MoeForCausalLM"},
+    {"gemma2", "Gemma2ForCausalLM"},         {"gemma", "GemmaForCausalLM"},
+    {"gemma3_text", "Gemma3ForCausalLM"},    {"gemma4_text", "Gemma4ForCausalLM"},
+    {"granite", "GraniteForCausalLM"},       {"phi3", "Phi3ForCausalLM"},
+    {"qwen3_5_text", "Qwen3_5ForCausalLM"},  {"qwen3_5_moe_text", "Qwen3_5MoeForCausalLM"},
+    {"ministral3", "Ministral3ForCausalLM"},
 };
 
 }  // namespace

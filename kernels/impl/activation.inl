@@ -88,3 +88,17 @@ static void ActivationRow(Activation activation, const float* x, const float* fa
       return Activate<Relu2Function>(x, factor, n, out);
   }
 }
+
+static void ClampedSwiglu(const float* gate, const float* up, float alpha, float limit, int64_t n, float* out) {
+  const Vec high = Vec::Set1(limit);
+  const Vec low = Vec::Set1(-limit);
+  const Vec one = Vec::Set1(1.0f);
+  for (int64_t i = 0; i < n; i += Vec::kLanes) {
+    const int lanes = n - i < Vec::kLanes ? static_cast<int>(n - i) : Vec::kLanes;
+    // The operand order of Min and Max keeps NaN.
+    const Vec g = Vec::Min(high, Vec::LoadPartial(gate + i, lanes));
+    const Vec u = Vec::Max(low, Vec::Min(high, Vec::LoadPartial(up + i, lanes)));
+    const Vec swish = Vec::Div(g, Vec::Add(one, Exp(Vec::Mul(Vec::Set1(-alpha), g))));
+    Vec::Mul(Vec::Add(u, one), swish).StorePartial(out + i, lanes);
+  }
+}

@@ -257,13 +257,23 @@ static inline void MergePartition(const AttentionWork& work, int q, const float*
   if (grows) running_max = max;
 }
 
+// Returns the factor that turns the weighted sum of a query's values into its output. The running maximum includes the
+// factor log2(e). The larger of the maximum and the sink becomes the reference, so that no term overflows.
+static inline float OutputFactor(const AttentionArgs& args, int64_t head, float running_max, float running_sum) {
+  if (args.sinks == nullptr) return 1.0f / running_sum;
+  const float sink = args.sinks[head] * kLog2E;
+  if (!(sink > running_max)) return 1.0f / (running_sum + Exp2Scalar(sink - running_max));
+  const float keep = Exp2Scalar(running_max - sink);
+  return keep / (running_sum * keep + 1.0f);
+}
+
 static inline void WriteOutput(const AttentionArgs& args, const AttentionTask& task, const AttentionWork& work) {
   const int64_t group = args.num_queries_per_kv;
   const int64_t head_dim = args.layout.head_dim;
   for (int q = 0; q < work.num_queries; ++q) {
     const int64_t head = task.kv_head * group + q % group;
     float* out = args.out + task.rows[q / group].row * args.out_stride + head * head_dim;
-    const Vec inverse = Vec::Set1(1.0f / work.running_sum[q]);
+    const Vec inverse = Vec::Set1(OutputFactor(args, head, work.running_max[q], work.running_sum[q]));
     for (int64_t j = 0; j < head_dim; j += Vec::kLanes) {
       const int lanes = head_dim - j < Vec::kLanes ? static_cast<int>(head_dim - j) : Vec::kLanes;
       Vec::Mul(Vec::Load(work.total + q * work.padded + j), inverse).StorePartial(out + j, lanes);

@@ -106,6 +106,14 @@ static void Rotary(float* head, const float* cos, const float* sin, int64_t half
   }
 }
 
+static void RotaryNeighbors(float* head, const float* cos, const float* sin, int64_t half) {
+  for (int64_t i = 0; i < half; ++i) {
+    const float a = head[2 * i], b = head[2 * i + 1];
+    head[2 * i] = a * cos[i] - b * sin[i];
+    head[2 * i + 1] = b * cos[i] + a * sin[i];
+  }
+}
+
 static void ExpRow(const float* x, int64_t n, float* out) {
   for (int64_t i = 0; i < n; i += Vec::kLanes) {
     const int lanes = n - i < Vec::kLanes ? static_cast<int>(n - i) : Vec::kLanes;

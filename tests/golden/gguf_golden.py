@@ -34,6 +34,7 @@ LONG_FACTORS = [1.5 + 0.5 * i for i in range(3)]
 #   "fuse_qkv"  write q, k and v as one matrix
 #   "no_bias"   a list of "TENSOR" or "LAYER.TENSOR", whose biases are zero in the model and missing from the file
 #   "shrink"    factor for the scales of random blocks
+#   "mtp"       add a layer that predicts further tokens, which readers have to ignore
 CASES = {
     "llama": ("llama", "LlamaConfig", "LlamaForCausalLM", {}, {}),
     "llama_biases": ("llama", "LlamaConfig", "LlamaForCausalLM",
@@ -151,9 +152,48 @@ CASES["gemma4_quantized"] = ("gemma4", "Gemma4TextConfig", "Gemma4ForCausalLM",
                              dict(GEMMA4, num_hidden_layers=4, hidden_size_per_layer_input=64, intermediate_size=64,
                                   num_kv_shared_layers=2, layer_types=["sliding_attention", "full_attention"] * 2),
                              {"type": Type.Q8_0, "types": {"per_layer_token_embd": Type.Q5_K}})
+CASES["gpt_oss"] = ("gpt-oss", "GptOssConfig", "GptOssForCausalLM",
+                    dict(head_dim=12, num_local_experts=4, num_experts_per_tok=2, intermediate_size=20,
+                         sliding_window=9), {})
+CASES["gpt_oss_mxfp4"] = ("gpt-oss", "GptOssConfig", "GptOssForCausalLM",
+                          dict(head_dim=12, num_local_experts=3, num_experts_per_tok=2, intermediate_size=32,
+                               sliding_window=9),
+                          {"types": {"ffn_gate_exps": Type.MXFP4, "ffn_up_exps": Type.MXFP4,
+                                     "ffn_down_exps": Type.MXFP4}})
+CASES["olmoe"] = ("olmoe", "OlmoeConfig", "OlmoeForCausalLM",
+                  dict(num_experts=4, num_experts_per_tok=2, intermediate_size=12), {})
+CASES["olmo3"] = ("olmo2", "Olmo3Config", "Olmo3ForCausalLM",
+                  dict(num_hidden_layers=4, sliding_window=9, hidden_size=24, rope_parameters=dict(
+                      full_attention=dict(rope_type="yarn", factor=4.0, rope_theta=5e5,
+                                          original_max_position_embeddings=32),
+                      sliding_attention=dict(rope_type="default", rope_theta=5e5))), {})
+CASES["seed_oss"] = ("seed_oss", "SeedOssConfig", "SeedOssForCausalLM", dict(head_dim=12), {})
+CASES["starcoder2"] = ("starcoder2", "Starcoder2Config", "Starcoder2ForCausalLM", {}, {})
+CASES["ernie4_5"] = ("ernie4_5", "Ernie4_5Config", "Ernie4_5ForCausalLM", dict(head_dim=12), {})
+CASES["glm4"] = ("glm4", "Glm4Config", "Glm4ForCausalLM", dict(head_dim=8), {})
+CASES["chatglm"] = ("chatglm", "GlmConfig", "GlmForCausalLM", dict(head_dim=8), {"fuse_qkv": True})
+CASES["exaone4"] = ("exaone4", "Exaone4Config", "Exaone4ForCausalLM",
+                    dict(head_dim=12, hidden_size=24, num_hidden_layers=4, sliding_window=9), {})
+CASES["exaone4_full"] = ("exaone4", "Exaone4Config", "Exaone4ForCausalLM",
+                         dict(head_dim=12, sliding_window=None, layer_types=["full_attention"] * 2), {})
+CASES["hunyuan_dense"] = ("hunyuan-dense", "HunYuanDenseV1Config", "HunYuanDenseV1ForCausalLM", dict(head_dim=12), {})
+CASES["nemotron"] = ("nemotron", "NemotronConfig", "NemotronForCausalLM", dict(head_dim=8), {})
+CASES["ernie4_5_moe"] = ("ernie4_5-moe", "Ernie4_5_MoeConfig", "Ernie4_5_MoeForCausalLM",
+                         dict(moe_num_experts=4, moe_k=2, moe_intermediate_size=12, moe_num_shared_experts=1), {})
+CASES["glm4moe"] = ("glm4moe", "Glm4MoeConfig", "Glm4MoeForCausalLM",
+                    dict(head_dim=8, n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=12,
+                         use_qk_norm=True, routed_scaling_factor=1.5), {"mtp": True})
+CASES["granitemoe"] = ("granitemoe", "GraniteMoeSharedConfig", "GraniteMoeSharedForCausalLM",
+                       dict(embedding_multiplier=6.0, residual_multiplier=0.22, logits_scaling=0.7, attention_multiplier=0.21,
+                            num_local_experts=4, num_experts_per_tok=2, intermediate_size=12,
+                            shared_intermediate_size=16), {})
+CASES["mistral3"] = ("mistral3", "Ministral3Config", "Ministral3ForCausalLM",
+                     dict(head_dim=12, rope_parameters=dict(
+                         rope_type="yarn", rope_theta=1e4, factor=4.0, original_max_position_embeddings=16, mscale=1.0,
+                         mscale_all_dim=1.0, llama_4_scaling_beta=0.5)), {})
 
-PERMUTED = ("llama", "granite", "smollm3", "arcee")
-NORM_OFFSETS = ("gemma", "gemma2", "gemma3")  # norm weights are stored as offsets from 1 in Hugging Face's files
+PERMUTED = ("llama", "mistral3", "granite", "granitemoe", "smollm3", "arcee")
+NORM_OFFSETS = ("gemma", "gemma2", "gemma3", "nemotron")  # norm weights are offsets from 1 in Hugging Face's files
 
 
 def permute(weights, n_head):
@@ -195,7 +235,31 @@ def flat_names(state, architecture, config):
     for name, tensor in state.items():
         if name == "lm_head.weight" and config.tie_word_embeddings:
             continue
-        if name.endswith("mlp.experts.gate_up_proj"):
+        if architecture == "gpt-oss" and ".mlp.experts." in name:
+            # Matrices are [experts, in, out] in transformers. Columns of gate and up alternate.
+            ending = ".bias" if name.endswith("_bias") else ".weight"
+            rows = tensor if ending == ".bias" else tensor.transpose(1, 2)
+            stem = name.removesuffix("_bias")
+            if stem.endswith("gate_up_proj"):
+                tensors[stem.replace("gate_up_proj", "gate_proj") + ending] = rows[:, ::2]
+                tensors[stem.replace("gate_up_proj", "up_proj") + ending] = rows[:, 1::2]
+            else:
+                tensors[stem + ending] = rows
+        elif name.endswith("e_score_correction_bias"):
+            stem = name.removesuffix("_bias").replace(".gate.moe_statics.", ".moe_statics.")
+            tensors[stem + ".bias"] = tensor.reshape(-1)
+        elif name.endswith("shared_mlp.input_linear.weight"):
+            stem = name.removesuffix("shared_mlp.input_linear.weight") + "mlp.shared_mlp."
+            tensors[stem + "gate_proj.weight"], tensors[stem + "up_proj.weight"] = tensor.chunk(2)
+        elif ".block_sparse_moe." in name and architecture == "granitemoe":
+            stem = name[:name.index("block_sparse_moe.")] + "block_sparse_moe."
+            if name.endswith("gate_up_proj"):
+                tensors[stem + "experts.w1.weight"], tensors[stem + "experts.w3.weight"] = tensor.chunk(2, dim=1)
+            else:
+                tensors[stem + ("router.layer" if "router" in name else "output_linear") + ".weight"] = tensor
+        elif name.endswith(".sinks"):
+            tensors[name + ".weight"] = tensor
+        elif name.endswith("mlp.experts.gate_up_proj"):
             gate, up = tensor.chunk(2, dim=1)
             tensors[name.replace("gate_up_proj", "gate_proj.weight")] = gate
             tensors[name.replace("gate_up_proj", "up_proj.weight")] = up
@@ -351,7 +415,7 @@ def write_gemma4_keys(writer, config):
         writer.add_expert_feed_forward_length(config.moe_intermediate_size)
 
 
-def write_keys(writer, architecture, config):
+def write_keys(writer, architecture, config, num_mtp_layers):
     def get(name, default=None):
         value = getattr(config, name, None)
         return default if value is None else value
@@ -359,7 +423,9 @@ def write_keys(writer, architecture, config):
     rope = get("rope_parameters", {})
     rope = rope.get("full_attention", rope)
     writer.add_name("tiny random " + architecture)
-    writer.add_block_count(config.num_hidden_layers)
+    writer.add_block_count(config.num_hidden_layers + num_mtp_layers)
+    if num_mtp_layers:
+        writer.add_nextn_predict_layers(num_mtp_layers)
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
     if architecture != "gemma4":
@@ -373,7 +439,11 @@ def write_keys(writer, architecture, config):
     writer.add_head_count_kv(config.num_key_value_heads)
     if "rope_theta" in rope:
         writer.add_rope_freq_base(rope["rope_theta"])
-    if architecture == "stablelm":
+    if architecture == "nemotron":
+        writer.add_layer_norm_eps(config.norm_eps)
+    elif architecture == "starcoder2":
+        writer.add_layer_norm_eps(config.norm_epsilon)
+    elif architecture == "stablelm":
         writer.add_layer_norm_eps(config.layer_norm_eps)
         writer.add_parallel_residual(config.use_parallel_residual)
     else:
@@ -387,10 +457,16 @@ def write_keys(writer, architecture, config):
     if rope.get("rope_type") == "linear":
         writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
         writer.add_rope_scaling_factor(rope["factor"])
+    if architecture == "gpt-oss" or get("model_type") == "olmo3" or (
+            architecture == "exaone4" and config.sliding_window):
+        writer.add_sliding_window(config.sliding_window)
     if rope.get("rope_type") == "yarn":
         writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
         writer.add_rope_scaling_factor(rope["factor"])
         writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+    if architecture == "mistral3":
+        writer.add_rope_scaling_yarn_log_mul(rope["mscale_all_dim"])
+        writer.add_attn_temperature_scale(rope["llama_4_scaling_beta"])
     if architecture == "phi3":
         original = rope.get("original_max_position_embeddings", config.max_position_embeddings)
         writer.add_rope_scaling_orig_ctx_len(original)
@@ -403,7 +479,7 @@ def write_keys(writer, architecture, config):
         writer.add_final_logit_softcapping(config.final_logit_softcapping)
     if architecture in ("gemma2", "gemma3"):
         writer.add_sliding_window(config.sliding_window)
-    if architecture == "granite":
+    if architecture.startswith("granite"):
         writer.add_attention_scale(config.attention_multiplier)
         writer.add_embedding_scale(config.embedding_multiplier)
         writer.add_residual_scale(config.residual_multiplier)
@@ -415,12 +491,28 @@ def write_keys(writer, architecture, config):
         writer.add_ssm_time_step_rank(config.linear_num_value_heads)
         writer.add_ssm_inner_size(config.linear_value_head_dim * config.linear_num_value_heads)
         writer.add_full_attention_interval(2)
-    experts = get("num_local_experts", get("num_experts"))
+    experts = get("num_local_experts", get("num_experts", get("n_routed_experts")))
     if experts:
         writer.add_expert_count(experts)
         writer.add_expert_used_count(config.num_experts_per_tok)
+        if architecture == "glm4moe":
+            writer.add_expert_shared_count(config.n_shared_experts)
+            writer.add_leading_dense_block_count(config.first_k_dense_replace)
+            writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+            writer.add_expert_weights_scale(config.routed_scaling_factor)
+            writer.add_expert_weights_norm(config.norm_topk_prob)
+            writer.add_expert_group_count(config.n_group)
+            writer.add_expert_group_used_count(config.topk_group)
+        if architecture == "ernie4_5-moe":
+            writer.add_expert_shared_count(config.moe_num_shared_experts)
+            writer.add_leading_dense_block_count(config.moe_layer_start_index)
+            writer.add_interleave_moe_layer_step(config.moe_layer_interval)
+        if architecture == "gpt-oss":
+            writer.add_expert_feed_forward_length(config.intermediate_size)
         if hasattr(config, "moe_intermediate_size"):
             writer.add_expert_feed_forward_length(config.moe_intermediate_size)
+        if architecture == "granitemoe":
+            writer.add_expert_shared_feed_forward_length(config.shared_intermediate_size)
         if hasattr(config, "shared_expert_intermediate_size"):
             writer.add_expert_shared_feed_forward_length(config.shared_expert_intermediate_size)
 
@@ -469,7 +561,7 @@ def rope_tensors(architecture, config):
 
 def make(name, seed, output):
     architecture, config_class, model_class, overrides, options = CASES[name]
-    sizes = {k: v for k, v in {**SIZES, **overrides}.items() if v is not None}
+    sizes = {k: v for k, v in {**SIZES, **overrides}.items() if v is not None or k == "sliding_window"}
     config = getattr(transformers, config_class)(**sizes)
     config._attn_implementation = "eager"
     config._experts_implementation = "eager"
@@ -492,6 +584,9 @@ def make(name, seed, output):
         for buffer_name, buffer in model.named_buffers():
             if buffer_name.endswith("layer_scalar"):
                 buffer.fill_(0.75)
+        for parameter_name, tensor in model.state_dict().items():
+            if parameter_name.endswith("e_score_correction_bias"):
+                tensor.copy_((0.1 * torch.randn(tensor.shape)).to(torch.bfloat16))
         left_out = without_biases(model, architecture, config, options.get("no_bias", ()))
     state = {k: v for k, v in model.state_dict().items() if "rotary" not in k}
     if config.tie_word_embeddings:
@@ -502,7 +597,7 @@ def make(name, seed, output):
     directory.mkdir(parents=True)
     parts = options.get("split", 1)
     writer = gguf.GGUFWriter(directory / "model.gguf", architecture, split_max_tensors=10 if parts > 1 else 0)
-    write_keys(writer, architecture, config)
+    write_keys(writer, architecture, config, 1 if options.get("mtp") else 0)
     write_vocabulary(writer, config)
     expected, inexact = {}, False
     for tensor_name, values in {**to_gguf(state, architecture, config, options.get("fuse_qkv")),
@@ -510,7 +605,8 @@ def make(name, seed, output):
         if tensor_name in left_out:
             continue
         kind = Type.F32
-        if values.ndim > 1 and not any(part in tensor_name for part in ("ffn_gate_inp", "norm", "ssm_conv1d")):
+        is_matrix = values.ndim > 1 and not tensor_name.endswith(".bias")
+        if is_matrix and not any(part in tensor_name for part in ("ffn_gate_inp", "norm", "ssm_conv1d")):
             stem = tensor_name.removesuffix(".weight").split(".")[-1]
             kind = options.get("types", {}).get(stem, options.get("type", Type.BF16))
         data, stored_values = encode(rng, np.ascontiguousarray(values, dtype=np.float32), kind,
@@ -519,6 +615,8 @@ def make(name, seed, output):
         if not tensor_name.startswith("rope_"):
             expected[tensor_name] = stored_values
         inexact = inexact or not np.array_equal(stored_values, values)
+    if options.get("mtp"):
+        writer.add_tensor(f"blk.{config.num_hidden_layers}.nextn.enorm.weight", np.ones(4, dtype=np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -42,6 +42,31 @@ FAMILIES = {
                                                            shared_expert_intermediate_size=16)),
     "Lfm2ForCausalLM": ("Lfm2Config", dict(num_hidden_layers=3, block_multiple_of=4, hidden_size=24,
                                            layer_types=["conv", "full_attention", "conv"])),
+    "GptOssForCausalLM": ("GptOssConfig", dict(num_local_experts=4, num_experts_per_tok=2, intermediate_size=20,
+                                               head_dim=12, sliding_window=9)),
+    "OlmoeForCausalLM": ("OlmoeConfig", dict(num_experts=4, num_experts_per_tok=2, intermediate_size=12)),
+    "Olmo3ForCausalLM": ("Olmo3Config", dict(num_hidden_layers=3, hidden_size=24, sliding_window=9)),
+    "SeedOssForCausalLM": ("SeedOssConfig", dict(head_dim=12)),
+    "Starcoder2ForCausalLM": ("Starcoder2Config", {}),
+    "Ernie4_5ForCausalLM": ("Ernie4_5Config", dict(head_dim=12)),
+    "GlmForCausalLM": ("GlmConfig", dict(head_dim=12, pad_token_id=0)),
+    "Glm4ForCausalLM": ("Glm4Config", dict(head_dim=12, pad_token_id=0)),
+    "Ministral3ForCausalLM": ("Ministral3Config", dict(head_dim=12)),
+    "Exaone4ForCausalLM": ("Exaone4Config", dict(head_dim=12, sliding_window=9)),
+    "HunYuanDenseV1ForCausalLM": ("HunYuanDenseV1Config", dict(head_dim=12)),
+    "HeliumForCausalLM": ("HeliumConfig", dict(head_dim=8)),
+    "NemotronForCausalLM": ("NemotronConfig", dict(head_dim=12)),
+    "Ernie4_5_MoeForCausalLM": ("Ernie4_5_MoeConfig", dict(moe_num_experts=4, moe_k=2, moe_intermediate_size=12)),
+    "Glm4MoeForCausalLM": ("Glm4MoeConfig", dict(head_dim=8, n_routed_experts=4, num_experts_per_tok=2,
+                                                 moe_intermediate_size=12)),
+    "GraniteMoeForCausalLM": ("GraniteMoeConfig", dict(num_local_experts=4, num_experts_per_tok=2,
+                                                       intermediate_size=12)),
+    "GraniteMoeSharedForCausalLM": ("GraniteMoeSharedConfig", dict(num_local_experts=4, num_experts_per_tok=2,
+                                                                   intermediate_size=12, shared_intermediate_size=16)),
+    "GraniteMoeHybridForCausalLM": ("GraniteMoeHybridConfig", dict(
+        num_local_experts=4, num_experts_per_tok=2, intermediate_size=12, shared_intermediate_size=16,
+        mamba_n_heads=1, mamba_expand=1, layer_types=["full_attention"] * 2)),
+    "PhimoeForCausalLM": ("PhimoeConfig", dict(num_local_experts=4, num_experts_per_tok=2, intermediate_size=12)),
     "FalconForCausalLM": ("FalconConfig", dict(num_key_value_heads=None, intermediate_size=None, ffn_hidden_size=48)),
     "GPT2LMHeadModel": ("GPT2Config", dict(num_key_value_heads=None, intermediate_size=None, hidden_size=24)),
     "OPTForCausalLM": ("OPTConfig", dict(num_key_value_heads=None, intermediate_size=None, ffn_dim=48)),
@@ -183,6 +208,85 @@ CASES = {
     "lfm2_biases_old": ("Lfm2ForCausalLM", dict(full_attn_idxs=[0, 2], layer_types=None, conv_bias=True, conv_L_cache=4,
                                                 block_auto_adjust_ff_dim=False, tie_word_embeddings=False),
                         {"style": "old"}),
+    "gpt_oss_moe": ("GptOssForCausalLM", {}, {"first_seed": 1}),
+    "gpt_oss_moe_clamped": ("GptOssForCausalLM", dict(swiglu_limit=0.5, swiglu_alpha=1.2, num_experts_per_tok=3,
+                                                      attention_bias=False, rope_parameters=dict(rope_theta=500.0),
+                                                      layer_types=["full_attention", "sliding_attention"]), {}),
+    "gpt_oss_moe_old": ("GptOssForCausalLM", dict(num_key_value_heads=1, rope_scaling=dict(
+        rope_type="yarn", factor=4.0, original_max_position_embeddings=32, truncate=False)), {"style": "old", "first_seed": 1}),
+    "gpt_oss_moe_mxfp4": ("GptOssForCausalLM", dict(intermediate_size=32), {"style": "mxfp4"}),
+    "olmoe": ("OlmoeForCausalLM", {}, {}),
+    "olmoe_clipped_old": ("OlmoeForCausalLM", dict(clip_qkv=0.6, norm_topk_prob=True, attention_bias=True,
+                                                   rope_theta=500.0), {"style": "old"}),
+    "olmo3": ("Olmo3ForCausalLM", dict(layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+                                       rope_parameters=dict(
+                                           full_attention=dict(rope_type="yarn", factor=4.0, rope_theta=3e3,
+                                                               original_max_position_embeddings=32),
+                                           sliding_attention=dict(rope_type="default", rope_theta=500.0))), {}),
+    "olmo3_old": ("Olmo3ForCausalLM", dict(num_hidden_layers=4, intermediate_size=32, sliding_window=17, rope_scaling=dict(
+        rope_type="yarn", factor=4.0, original_max_position_embeddings=32)), {"style": "old"}),
+    "seed_oss": ("SeedOssForCausalLM", {}, {}),
+    "seed_oss_biases_old": ("SeedOssForCausalLM", dict(attention_bias=False, attention_out_bias=True, mlp_bias=True,
+                                                       tie_word_embeddings=True), {"style": "old"}),
+    "starcoder2": ("Starcoder2ForCausalLM", {}, {}),
+    "starcoder2_window_old": ("Starcoder2ForCausalLM", dict(use_bias=False, sliding_window=9, hidden_act="gelu",
+                                                            tie_word_embeddings=False, rope_theta=500.0,
+                                                            norm_epsilon=1e-3), {"style": "old"}),
+    "ernie4_5": ("Ernie4_5ForCausalLM", {}, {}),
+    "ernie4_5_biases_old": ("Ernie4_5ForCausalLM", dict(use_bias=True, tie_word_embeddings=False, rope_theta=500.0),
+                            {"style": "old"}),
+    "glm": ("GlmForCausalLM", dict(head_dim=8), {}),
+    "glm_no_biases_old": ("GlmForCausalLM", dict(attention_bias=False, partial_rotary_factor=1.0), {"style": "old"}),
+    "glm4": ("Glm4ForCausalLM", dict(head_dim=8), {}),
+    "glm4_yarn_old": ("Glm4ForCausalLM", dict(attention_bias=False, head_dim=16, rope_scaling=dict(
+        rope_type="yarn", factor=4.0, original_max_position_embeddings=32)), {"style": "old"}),
+    "ministral3": ("Ministral3ForCausalLM", dict(rope_parameters=dict(
+        rope_type="yarn", rope_theta=1e4, factor=4.0, original_max_position_embeddings=32, beta_fast=32.0, beta_slow=1.0,
+        mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.5)), {}),
+    "ministral3_window_old": ("Ministral3ForCausalLM", dict(sliding_window=20, tie_word_embeddings=True, rope_parameters=dict(
+        rope_type="yarn", rope_theta=500.0, factor=8.0, original_max_position_embeddings=32, llama_4_scaling_beta=0.3)),
+                              {"style": "old"}),
+    "ministral3_vision": ("Ministral3ForCausalLM", dict(rope_parameters=dict(
+        rope_type="yarn", rope_theta=1e4, factor=4.0, original_max_position_embeddings=32, mscale=1.0, mscale_all_dim=1.0,
+        llama_4_scaling_beta=0.1)), {"style": "mistral3"}),
+    "exaone4": ("Exaone4ForCausalLM", dict(layer_types=["sliding_attention", "full_attention"]), {}),
+    "exaone4_old": ("Exaone4ForCausalLM", dict(num_hidden_layers=4, hidden_size=24, intermediate_size=28, sliding_window=17,
+                                               tie_word_embeddings=True), {"style": "old"}),
+    "exaone4_full": ("Exaone4ForCausalLM", dict(sliding_window=None, rope_scaling=dict(
+        rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32),
+        layer_types=["full_attention", "full_attention"]), {}),
+    "hunyuan_dense": ("HunYuanDenseV1ForCausalLM", dict(tie_word_embeddings=True), {}),
+    "hunyuan_dense_alpha_old": ("HunYuanDenseV1ForCausalLM", dict(attention_bias=True, rope_theta=500.0, rope_scaling=dict(
+        rope_type="dynamic", alpha=50.0, factor=1.0)), {"style": "old"}),
+    "helium": ("HeliumForCausalLM", {}, {}),
+    "helium_biases_old": ("HeliumForCausalLM", dict(attention_bias=True, mlp_bias=True, tie_word_embeddings=True,
+                                                    rope_theta=500.0), {"style": "old"}),
+    "nemotron": ("NemotronForCausalLM", {}, {}),
+    "nemotron_biases_old": ("NemotronForCausalLM", dict(attention_bias=True, mlp_bias=True, hidden_act="gelu",
+                                                        tie_word_embeddings=True, partial_rotary_factor=1.0,
+                                                        rope_theta=500.0), {"style": "old"}),
+    "ernie4_5_moe": ("Ernie4_5_MoeForCausalLM", dict(moe_num_shared_experts=1), {}),
+    "ernie4_5_moe_old": ("Ernie4_5_MoeForCausalLM", dict(
+        num_hidden_layers=3, hidden_size=24, moe_layer_start_index=0, moe_layer_interval=2, moe_norm_min=0.7,
+        moe_k=1, tie_word_embeddings=False, rope_theta=500.0), {"style": "old"}),
+    "glm4_moe": ("Glm4MoeForCausalLM", dict(use_qk_norm=True, routed_scaling_factor=2.5), {}),
+    "glm4_moe_groups_old": ("Glm4MoeForCausalLM", dict(
+        n_routed_experts=6, n_group=3, topk_group=2, norm_topk_prob=False, attention_bias=True, n_shared_experts=2,
+        first_k_dense_replace=0, num_hidden_layers=2, hidden_size=24, rope_theta=500.0), {"style": "old"}),
+    "granite_moe": ("GraniteMoeForCausalLM", dict(embedding_multiplier=6.0, residual_multiplier=0.22, logits_scaling=0.7, attention_multiplier=0.21), {}),
+    "granite_moe_shared_old": ("GraniteMoeSharedForCausalLM", dict(embedding_multiplier=6.0, residual_multiplier=0.22, logits_scaling=0.7, attention_multiplier=0.21,
+                                                                   attention_bias=True, tie_word_embeddings=True,
+                                                                   rope_theta=500.0), {"style": "old"}),
+    "granite_moe_hybrid": ("GraniteMoeHybridForCausalLM", dict(embedding_multiplier=6.0, residual_multiplier=0.22, logits_scaling=0.7, attention_multiplier=0.21), {}),
+    "granite_moe_hybrid_dense": ("GraniteMoeHybridForCausalLM", dict(embedding_multiplier=6.0, residual_multiplier=0.22, logits_scaling=0.7, attention_multiplier=0.21,
+                                                                     num_local_experts=0, shared_intermediate_size=28,
+                                                                     position_embedding_type="rope"), {}),
+    "phimoe": ("PhimoeForCausalLM", dict(attention_bias=True, lm_head_bias=True, router_jitter_noise=0.2), {"first_seed": 5}),
+    "phimoe_short_old": ("PhimoeForCausalLM", dict(
+        sliding_window=9, router_jitter_noise=0.5, max_position_embeddings=512, original_max_position_embeddings=128,
+        rope_parameters=dict(rope_type="longrope", rope_theta=1e4, short_factor=SHORT, long_factor=LONG, factor=4.0,
+                             short_mscale=1.2, long_mscale=1.4, original_max_position_embeddings=128)),
+                         {"style": "old", "max_model_len": 128}),
     "falcon_7b": ("FalconForCausalLM", dict(multi_query=True), {}),
     "falcon_40b": ("FalconForCausalLM", dict(new_decoder_architecture=True, num_kv_heads=2), {}),
     "falcon_11b": ("FalconForCausalLM", dict(new_decoder_architecture=True, num_kv_heads=2, num_ln_in_parallel_attn=1,
@@ -211,6 +315,30 @@ def make_config(architecture, overrides):
     return config
 
 
+MXFP4_VALUES = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])
+
+
+def to_mxfp4(weights):
+    """Returns the blocks [..., n, k / 32, 16] and scales [..., n, k / 32] of weights [..., n, k], and the values that
+    they represent. Values that MXFP4 represents stay the same."""
+    parts = weights.to(torch.float32).unflatten(-1, (-1, 32))
+    exponent = torch.floor(torch.log2(parts.abs().amax(-1))) - 2
+    scaled = parts * torch.exp2(-exponent)[..., None]
+    magnitude = (scaled.abs()[..., None] - MXFP4_VALUES).abs().argmin(-1)
+    codes = magnitude + 8 * (scaled < 0)
+    values = MXFP4_VALUES[magnitude] * torch.sign(scaled) * torch.exp2(exponent)[..., None]
+    blocks = (codes[..., ::2] | codes[..., 1::2] << 4).to(torch.uint8)
+    return blocks, (exponent + 127).to(torch.uint8), values.flatten(-2)
+
+
+def round_to_mxfp4(model):
+    """Rounds the experts' matrices of a gpt-oss model, [experts, in, out], to values that MXFP4 represents."""
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name.endswith(("experts.gate_up_proj", "experts.down_proj")):
+                parameter.copy_(to_mxfp4(parameter.transpose(1, 2))[2].transpose(1, 2))
+
+
 def make_model(architecture, overrides, seed):
     """Returns a model with random weights that bfloat16 represents exactly, so that small files are enough. The rows
     of the token tables have different norms, as in trained models. Otherwise the two best logits would often be so
@@ -222,18 +350,23 @@ def make_model(architecture, overrides, seed):
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             is_norm = "norm" in name or ".ln_" in name
-            is_token_table = any(part in name for part in ("embed_tokens", "word_embeddings", "wte", "lm_head"))
-            is_zero_centered = (is_gemma and not architecture.startswith("Gemma4")) or (has_linear_attention and "linear_attn" not in name)
+            is_token_table = parameter.ndim == 2 and any(
+                part in name for part in ("embed_tokens", "word_embeddings", "wte", "lm_head"))
+            is_zero_centered = ((is_gemma and not architecture.startswith("Gemma4"))
+                                or (has_linear_attention and "linear_attn" not in name))
             values = torch.randn_like(parameter)
             if is_token_table:
                 # Gemma multiplies the embedding by sqrt(hidden_size).
                 values *= (0.15 if is_gemma else 0.4) * torch.exp(0.8 * torch.randn(parameter.shape[0], 1))
             elif is_norm or name.endswith("scale"):
                 values = values * 0.3 + (0.0 if is_zero_centered or name.endswith(".bias") else 1.0)
-            else:
+            elif not name.endswith("sinks"):
                 values *= 0.17
             parameter.copy_(values.to(torch.bfloat16).to(torch.float32))
         for name, buffer in model.named_buffers():
             if name.endswith("layer_scalar"):
                 buffer.copy_((0.5 + torch.rand_like(buffer)).to(torch.bfloat16).to(torch.float32))
+        for name, tensor in model.state_dict().items():
+            if name.endswith("e_score_correction_bias"):
+                tensor.copy_((0.1 * torch.randn(tensor.shape)).to(torch.bfloat16))
     return model

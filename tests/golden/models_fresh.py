@@ -158,6 +158,96 @@ def random_overrides(architecture, rng):
         o.update(num_experts=sparse["num_experts"], num_experts_per_tok=sparse["num_experts_per_tok"],
                  moe_intermediate_size=sparse["moe_intermediate_size"], intermediate_size=None,
                  shared_expert_intermediate_size=pick([14, 22]))
+    if architecture == "GptOssForCausalLM":
+        o.update(num_local_experts=sparse["num_experts"], num_experts_per_tok=sparse["num_experts_per_tok"],
+                 head_dim=own_head_dim, attention_bias=pick([True, False]), sliding_window=window,
+                 swiglu_limit=pick([7.0, 0.4]))
+        if pick([True, False]):
+            rope(rng, o, own_head_dim)
+    if architecture == "OlmoeForCausalLM":
+        o.update(num_experts=sparse["num_experts"], num_experts_per_tok=sparse["num_experts_per_tok"],
+                 norm_topk_prob=sparse["norm_topk_prob"], attention_bias=pick([True, False]),
+                 clip_qkv=pick([None, 0.5, 5.0]))
+        rope(rng, o, dim)
+    if architecture == "Olmo3ForCausalLM":
+        types = [pick(["sliding_attention", "full_attention"]) for _ in range(layers)]
+        default = ["sliding_attention" if (i + 1) % 4 else "full_attention" for i in range(layers)]
+        rope(rng, o, dim)
+        # In an old config.json, transformers reads another base for the sliding layers than for the full layers.
+        o.update(act, sliding_window=window, attention_bias=pick([True, False]), layer_types=pick([types, default]),
+                 rope_parameters=dict(full_attention=dict(o["rope_parameters"], rope_theta=5e5),
+                                      sliding_attention=dict(rope_type="default", rope_theta=5e5)))
+    if architecture == "SeedOssForCausalLM":
+        o.update(act, head_dim=own_head_dim, attention_bias=pick([True, False]),
+                 attention_out_bias=pick([True, False]), mlp_bias=pick([True, False]))
+        rope(rng, o, own_head_dim)
+    if architecture == "Starcoder2ForCausalLM":
+        o.update(act, use_bias=pick([True, False]), sliding_window=pick([None, window]))
+        rope(rng, o, dim)
+    if architecture == "Ernie4_5ForCausalLM":
+        o.update(act, use_bias=pick([True, False]), head_dim=own_head_dim)
+        rope(rng, o, own_head_dim)
+    if architecture in ("GlmForCausalLM", "Glm4ForCausalLM"):
+        partial = pick([0.5, 1.0])
+        o.update(act, head_dim=pick([8, 16, 24]), attention_bias=pick([True, False]))
+        rope(rng, o, own_head_dim)
+        o["rope_parameters"]["partial_rotary_factor"] = partial
+    if architecture == "Ministral3ForCausalLM":
+        o.update(act, sliding_window=pick([None, window]), head_dim=own_head_dim, rope_parameters=dict(
+            rope_type="yarn", rope_theta=pick([1e4, 1e6]), factor=pick([4.0, 16.0]),
+            original_max_position_embeddings=pick([40, 64]), llama_4_scaling_beta=pick([0.0, 0.1, 0.7]),
+            **pick([{}, dict(mscale=1.0, mscale_all_dim=1.0)])))
+    if architecture == "Exaone4ForCausalLM":
+        is_hybrid = pick([True, False])
+        types = [pick(["sliding_attention", "full_attention"]) for _ in range(layers)]
+        o.update(act, head_dim=own_head_dim, sliding_window=window if is_hybrid else None,
+                 layer_types=types if is_hybrid else ["full_attention"] * layers)
+        rope(rng, o, own_head_dim)
+    if architecture == "HunYuanDenseV1ForCausalLM":
+        o.update(act, head_dim=own_head_dim, attention_bias=pick([True, False]))
+        rope(rng, o, own_head_dim)
+        if pick([True, False]):
+            o["rope_parameters"] = dict(rope_type="dynamic", alpha=pick([3.0, 1000.0]), factor=1.0, rope_theta=1e4)
+    if architecture == "HeliumForCausalLM":
+        o.update(act, head_dim=dim, attention_bias=pick([True, False]), mlp_bias=pick([True, False]))
+        rope(rng, o, dim)
+    if architecture == "NemotronForCausalLM":
+        rope(rng, o, own_head_dim)
+        o.update(hidden_act=pick(["relu2", "gelu"]), head_dim=pick([8, 16, 24]), attention_bias=pick([True, False]),
+                 mlp_bias=pick([True, False]))
+        o["rope_parameters"]["partial_rotary_factor"] = pick([0.5, 1.0])
+    if architecture == "Ernie4_5_MoeForCausalLM":
+        o.update(act, moe_num_experts=sparse["num_experts"], moe_k=sparse["num_experts_per_tok"],
+                 num_experts_per_tok=sparse["num_experts_per_tok"], moe_intermediate_size=pick([10, 18]),
+                 moe_num_shared_experts=pick([0, 1, 2]), moe_layer_start_index=pick([0, 1]),
+                 moe_layer_interval=pick([1, 2]), moe_norm_min=pick([1e-12, 0.6]))
+        rope(rng, o, dim)
+    if architecture == "Glm4MoeForCausalLM":
+        groups = pick([(1, 1), (2, 1), (3, 2)])
+        o.update(act, n_routed_experts=6, n_group=groups[0], topk_group=groups[1],
+                 num_experts_per_tok=sparse["num_experts_per_tok"], moe_intermediate_size=pick([10, 18]),
+                 n_shared_experts=pick([1, 2]), first_k_dense_replace=pick([0, 1]), head_dim=pick([8, 16]),
+                 use_qk_norm=pick([True, False]), attention_bias=pick([True, False]),
+                 norm_topk_prob=sparse["norm_topk_prob"], routed_scaling_factor=pick([1.0, 1.8]))
+        rope(rng, o, dim)
+        o["rope_parameters"]["partial_rotary_factor"] = pick([0.5, 1.0])
+    if architecture.startswith("GraniteMoe"):
+        o.update(act, num_local_experts=sparse["num_experts"], num_experts_per_tok=sparse["num_experts_per_tok"],
+                 attention_bias=pick([True, False]), embedding_multiplier=pick([1.0, 12.0]),
+                 residual_multiplier=pick([1.0, 0.22]), logits_scaling=pick([1.0, 8.0]),
+                 attention_multiplier=pick([0.0625, 0.3]))
+        rope(rng, o, dim)
+        if architecture == "GraniteMoeSharedForCausalLM":
+            o.update(shared_intermediate_size=pick([0, 14, 22]))
+        if architecture == "GraniteMoeHybridForCausalLM":
+            o.update(shared_intermediate_size=pick([14, 22]), position_embedding_type=pick([None, "rope"]),
+                     num_local_experts=pick([0, sparse["num_experts"]]), mamba_n_heads=1, mamba_expand=1,
+                     layer_types=["full_attention"] * layers)
+    if architecture == "PhimoeForCausalLM":
+        o.update(act, num_local_experts=pick([2, 5, 9]), num_experts_per_tok=2, attention_bias=pick([True, False]),
+                 lm_head_bias=pick([True, False]), sliding_window=pick([None, window]),
+                 router_jitter_noise=pick([0.01, 0.3]))
+        o["rope_parameters"] = dict(rope_type="default", rope_theta=pick([1e4, 300.0]))
     if architecture == "FalconForCausalLM":
         is_new = pick([True, False])
         o.update(num_key_value_heads=None, intermediate_size=None, ffn_hidden_size=pick([None, 50]),

@@ -16,7 +16,7 @@ import shutil
 import torch
 from safetensors.torch import load_file, save_file
 
-from model_cases import CASES, make_model
+from model_cases import CASES, make_model, round_to_mxfp4, to_mxfp4
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "data" / "models"
 LENGTHS = [1, 4, 9, 15, 16, 17, 31, 50]
@@ -41,7 +41,12 @@ def old_config(config):
     config["torch_dtype"] = config.pop("dtype")
     if config["model_type"] == "gemma4_text":
         return gemma4_hub_config(config)
-    config.pop("layer_types", None)
+    layer_types = config.pop("layer_types", None)
+    if config["model_type"] == "granitemoehybrid":
+        config["layer_types"] = [{"full_attention": "attention"}[name] for name in layer_types]
+    # Without a window, transformers cannot make the list.
+    if config["model_type"] == "exaone4" and config["sliding_window"] is None:
+        config["layer_types"] = layer_types
     rope = config.pop("rope_parameters", None)
     if not rope:
         return config
@@ -96,8 +101,14 @@ def restyle(directory, options, overrides):
         tensors["model.visual.patch.weight"] = torch.ones(2, 2, dtype=torch.bfloat16)
         tensors["mtp.norm.weight"] = torch.ones(2, dtype=torch.bfloat16)
         config = whole
-    elif style in ("vision", "vision_old", "llava"):
-        model_type = "llava" if style == "llava" else config["model_type"].removesuffix("_text")
+    elif style == "mxfp4":
+        config["quantization_config"] = {"quant_method": "mxfp4", "modules_to_not_convert": [
+            "model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"]}
+        for name in [n for n in tensors if n.endswith(("experts.gate_up_proj", "experts.down_proj"))]:
+            blocks, scales, _ = to_mxfp4(tensors.pop(name).transpose(1, 2))
+            tensors[name + "_blocks"], tensors[name + "_scales"] = blocks, scales
+    elif style in ("vision", "vision_old", "llava", "mistral3"):
+        model_type = style if style in ("llava", "mistral3") else config["model_type"].removesuffix("_text")
         outer = model_type.capitalize() + "ForConditionalGeneration"
         text = old_config(config) if style == "vision_old" else config
         whole = {"architectures": [outer], "model_type": model_type,
@@ -122,6 +133,8 @@ def make(name, seed, output):
     file."""
     architecture, overrides, options = CASES[name]
     model = make_model(architecture, overrides, seed)
+    if options.get("style") == "mxfp4":
+        round_to_mxfp4(model)
     torch.manual_seed(seed + 1)
     prompts = [torch.randint(3, 64, (max(n, options.get("min_prompt", 1)),)).tolist() for n in LENGTHS]
     with torch.no_grad():

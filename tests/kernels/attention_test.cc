@@ -27,6 +27,7 @@ struct Case {
   std::vector<float> query, key, value;  // [length, heads * head_dim]; query begins with an extra element
   std::vector<int32_t> blocks;
   std::vector<std::byte> key_cache, value_cache;
+  std::vector<float> sinks;  // [kv_heads * group], or empty
   AttentionArgs args;
 
   Case(std::mt19937& random, int64_t dim, int64_t kv, int64_t g, int64_t bs, int64_t len, int64_t win, KVDType type)
@@ -63,6 +64,11 @@ struct Case {
                 value.data() + (t * kv + h) * dim);
       }
     }
+  }
+
+  void AddSinks(std::vector<float> logits) {
+    sinks = std::move(logits);
+    args.sinks = sinks.data();
   }
 
   // Runs all rows, `rows_per_task` rows per task.
@@ -173,7 +179,7 @@ struct Case {
         const float* q = queries.data() + 1 + (t * kv_heads * group + h) * head_dim;
         const int64_t first = window > 0 ? std::max<int64_t>(0, t + 1 - window) : 0;
         std::vector<double> p;
-        double total = 0.0;
+        double total = sinks.empty() ? 0.0 : std::exp(static_cast<double>(sinks[static_cast<size_t>(h)]));
         for (int64_t s = first; s <= t; ++s) {
           double dot = 0.0;
           for (int64_t d = 0; d < head_dim; ++d) {
@@ -215,6 +221,7 @@ class AttentionTest : public testing::TestWithParam<Isa>, protected testing_supp
     Case c(random_, dims[static_cast<size_t>(round) % 8], Int(1, 3), Int(1, round % 3 == 0 ? 15 : 5), 16 * Int(1, 3),
            Int(1, round % 5 == 0 ? 600 : 60), window, dtype);
     if (round % 3 == 1) c.args.softcap = 1.5f;
+    if (round % 2 == 1) c.AddSinks(Floats(c.kv_heads * c.group, 3.0f));
     return c;
   }
 };
@@ -336,6 +343,17 @@ TEST_P(AttentionTest, BlocksOfSeveralLayersMayAlternateInOneBuffer) {
       }
     }
     EXPECT_EQ(c.Run(kernels(), 5), expected) << ToString(dtype);
+  }
+}
+
+TEST_P(AttentionTest, LargeSinkTakesAllTheWeightAndSmallSinkNone) {
+  Case c(random_, 16, 2, 2, 16, 20, 0, KVDType::kFloat32);
+  const std::vector<float> without = c.Run(kernels(), 1);
+  c.AddSinks({-std::numeric_limits<float>::infinity(), -1e30f, 300.0f, 1e30f});
+  const std::vector<float> with = c.Run(kernels(), 1);
+  for (size_t i = 0; i < with.size(); ++i) {
+    const size_t head = i / 16 % 4;
+    ASSERT_EQ(with[i], head < 2 ? without[i] : 0.0f) << i;
   }
 }
 

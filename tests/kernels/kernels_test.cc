@@ -224,6 +224,29 @@ TEST_P(KernelsTest, ActivationsHandleSpecialValues) {
   }
 }
 
+TEST_P(KernelsTest, ClampedSwigluAgreesWithThePlainLoop) {
+  for (int64_t n = 0; n < 70; ++n) {
+    const float limit = n % 2 == 0 ? 7.0f : 1.5f;
+    const std::vector<float> gate = Floats(n, 5.0f), up = Floats(n, 5.0f);
+    std::vector<float> y(static_cast<size_t>(n) + 1, 99.0f);
+    kernels().clamped_swiglu(gate.data(), up.data(), 1.702f, limit, n, y.data());
+    for (size_t i = 0; i < gate.size(); ++i) {
+      const double g = std::min(gate[i], limit), u = std::clamp(up[i], -limit, limit);
+      const double exact = (u + 1.0) * g / (1.0 + std::exp(-1.702 * g));
+      ASSERT_NEAR(y[i], exact, 1e-6 * (1.0 + std::abs(exact))) << gate[i] << " " << up[i];
+    }
+    ASSERT_EQ(y[static_cast<size_t>(n)], 99.0f);
+  }
+  const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> gate = {nan, 1.0f, infinity, -infinity};
+  const std::vector<float> up = {1.0f, nan, infinity, 1.0f};
+  kernels().clamped_swiglu(gate.data(), up.data(), 1.702f, 7.0f, 4, gate.data());
+  EXPECT_TRUE(std::isnan(gate[0]));
+  EXPECT_TRUE(std::isnan(gate[1]));
+  EXPECT_NEAR(gate[2], 56.0f, 1e-3f);
+  EXPECT_FALSE(gate[3] > 0.0f);
+}
+
 TEST_P(KernelsTest, SoftCapAgreesWithThePlainLoop) {
   for (int round = 0; round < 100; ++round) {
     const int64_t n = Int(1, 60);
@@ -268,6 +291,19 @@ TEST_P(KernelsTest, RotaryRotatesPairsHalfAHeadApart) {
       const float a = before[i], b = before[i + static_cast<size_t>(half)];
       ASSERT_NEAR(head[i], a * cos[i] - b * sin[i], 1e-5);
       ASSERT_NEAR(head[i + static_cast<size_t>(half)], b * cos[i] + a * sin[i], 1e-5);
+    }
+  }
+}
+
+TEST_P(KernelsTest, RotaryNeighborsRotatesNeighboringPairs) {
+  for (int64_t half = 1; half < 70; ++half) {
+    std::vector<float> head = Floats(2 * half);
+    const std::vector<float> before = head, cos = Floats(half), sin = Floats(half);
+    kernels().rotary_neighbors(head.data(), cos.data(), sin.data(), half);
+    for (size_t i = 0; i < static_cast<size_t>(half); ++i) {
+      const float a = before[2 * i], b = before[2 * i + 1];
+      ASSERT_NEAR(head[2 * i], a * cos[i] - b * sin[i], 1e-5);
+      ASSERT_NEAR(head[2 * i + 1], b * cos[i] + a * sin[i], 1e-5);
     }
   }
 }

@@ -176,7 +176,162 @@ TEST(ArchitectureConfigTest, MissingFieldsGetTheArchitecturesDefaults) {
   EXPECT_EQ(Load(Config("granite")).attention_multiplier, 1.0);
   EXPECT_EQ(Load(Config("arcee")).hidden_act, "relu2");
   EXPECT_EQ(Load(Config("arcee")).rms_norm_eps, 1e-5);
+  const ModelConfig olmoe = Load(Config("olmoe", {{"num_experts", 9}}));
+  EXPECT_EQ(olmoe.rms_norm_eps, 1e-5);
+  EXPECT_EQ(olmoe.num_experts_per_tok, 8);
+  EXPECT_FALSE(olmoe.norm_topk_prob);
+  EXPECT_FALSE(olmoe.clip_qkv);
+  const ModelConfig olmo3 = Load(Config("olmo3"));
+  EXPECT_EQ(olmo3.rms_norm_eps, 1e-5);
+  EXPECT_EQ(olmo3.rope_theta, 5e5);
+  EXPECT_EQ(olmo3.rope_local_theta, 5e5);
+  EXPECT_EQ(Windows(olmo3), (std::vector<int64_t>{4096, 4096, 4096, 0, 4096, 4096}));
+  EXPECT_TRUE(Load(Config("seed_oss")).attention_bias);
+  EXPECT_FALSE(Load(Config("seed_oss")).attention_out_bias);
+  json seed_oss = Config("seed_oss", {{"num_attention_heads", 16}});
+  seed_oss.erase("head_dim");
+  seed_oss.erase("num_key_value_heads");
+  EXPECT_EQ(Load(seed_oss).head_dim, 128);
+  EXPECT_EQ(Load(seed_oss).num_key_value_heads, 8);
+  const ModelConfig starcoder2 = Load(Config("starcoder2", {{"rms_norm_eps", 1.0}}));
+  EXPECT_EQ(starcoder2.rms_norm_eps, 1e-5);
+  EXPECT_EQ(starcoder2.hidden_act, "gelu_pytorch_tanh");
+  EXPECT_TRUE(starcoder2.attention_bias);
+  EXPECT_TRUE(starcoder2.mlp_bias);
+  EXPECT_TRUE(starcoder2.tie_word_embeddings);
+  EXPECT_FALSE(starcoder2.sliding_window);
+  const ModelConfig ernie = Load(Config("ernie4_5"));
+  EXPECT_EQ(ernie.rms_norm_eps, 1e-5);
+  EXPECT_EQ(ernie.rope_theta, 5e5);
+  EXPECT_TRUE(ernie.tie_word_embeddings);
+  EXPECT_FALSE(ernie.attention_bias);
+  EXPECT_TRUE(Load(Config("ernie4_5", {{"use_bias", true}})).mlp_bias);
+  for (const char* model_type : {"glm", "glm4"}) {
+    const ModelConfig glm = Load(Config(model_type));
+    EXPECT_EQ(glm.rms_norm_eps, 1.5625e-7);
+    EXPECT_EQ(glm.rotary_dim, 4);
+    EXPECT_TRUE(glm.attention_bias);
+    EXPECT_EQ(Load(Config(model_type, {{"partial_rotary_factor", 1.0}})).rotary_dim, 8);
+  }
+  const ModelConfig ministral = Load(Config("ministral3"));
+  EXPECT_EQ(ministral.rms_norm_eps, 1e-5);
+  EXPECT_EQ(ministral.rope_theta, 1e6);
+  EXPECT_EQ(ministral.rope_scaling.kind, RopeScaling::Kind::kYarn);
+  EXPECT_EQ(ministral.rope_scaling.factor, 16.0);
+  EXPECT_EQ(ministral.rope_scaling.mscale_all_dim, 1.0);
+  EXPECT_EQ(ministral.rope_scaling.original_max_position_embeddings, 16384);
+  EXPECT_EQ(ministral.llama_4_scaling_beta, 0.1);
+  EXPECT_FALSE(ministral.sliding_window);
+  EXPECT_NE(
+      ErrorOf(Config("ministral3", {{"rope_parameters", {{"rope_theta", 1e6}}}})).find("llama_4_scaling_beta: missing"),
+      std::string::npos);
+  const ModelConfig exaone4 = Load(Config("exaone4"));
+  EXPECT_EQ(exaone4.rms_norm_eps, 1e-5);
+  EXPECT_EQ(Windows(exaone4), (std::vector<int64_t>{4096, 4096, 4096, 0, 4096, 4096}));
+  EXPECT_TRUE(exaone4.layers[0].use_rope);
+  EXPECT_FALSE(exaone4.layers[3].use_rope);
+  const ModelConfig exaone4_full =
+      Load(Config("exaone4", {{"sliding_window", nullptr}, {"sliding_window_pattern", 0}}));
+  EXPECT_EQ(Windows(exaone4_full), std::vector<int64_t>(6));
+  EXPECT_TRUE(exaone4_full.layers[3].use_rope);
+  EXPECT_EQ(Load(Config("hunyuan_v1_dense")).rms_norm_eps, 1e-5);
+  const json alpha = {{"rope_type", "dynamic"}, {"alpha", 1000.0}, {"factor", 1.0}, {"rope_theta", 1e4}};
+  const ModelConfig hunyuan = Load(Config("hunyuan_v1_dense", {{"rope_parameters", alpha}}));
+  EXPECT_DOUBLE_EQ(hunyuan.rope_theta, 1e8);
+  EXPECT_EQ(hunyuan.rope_scaling.kind, RopeScaling::Kind::kNone);
+  const ModelConfig helium = Load(Config("helium"));
+  EXPECT_EQ(helium.rms_norm_eps, 1e-8);
+  EXPECT_EQ(helium.rope_theta, 1e5);
+  EXPECT_FALSE(helium.attention_bias);
+  const ModelConfig nemotron = Load(Config("nemotron", {{"rms_norm_eps", 1.0}}));
+  EXPECT_EQ(nemotron.rms_norm_eps, 1e-5);
+  EXPECT_EQ(nemotron.hidden_act, "relu2");
+  EXPECT_EQ(nemotron.rotary_dim, 4);
+  EXPECT_EQ(nemotron.norm_offset, 1.0);
+  const ModelConfig ernie_moe = Load(Config("ernie4_5_moe"));
+  EXPECT_EQ(ernie_moe.rms_norm_eps, 1e-5);
+  EXPECT_EQ(ernie_moe.rope_theta, 5e5);
+  EXPECT_TRUE(ernie_moe.tie_word_embeddings);
+  EXPECT_EQ(ernie_moe.num_experts, 64);
+  EXPECT_EQ(ernie_moe.num_experts_per_tok, 6);
+  EXPECT_EQ(ernie_moe.moe_intermediate_size, 1536);
+  EXPECT_EQ(ernie_moe.shared_expert_intermediate_size, 3072);
+  EXPECT_EQ(ernie_moe.moe_norm_min, 1e-12);
+  EXPECT_FALSE(ernie_moe.layers[0].is_moe);
+  EXPECT_TRUE(ernie_moe.layers[1].is_moe);
+  EXPECT_TRUE(ernie_moe.layers[5].is_moe);
+  EXPECT_FALSE(Load(Config("ernie4_5_moe", {{"moe_layer_interval", 2}, {"moe_layer_end_index", 4}})).layers[5].is_moe);
+  EXPECT_NE(ErrorOf(Config("ernie4_5_moe", {{"moe_k", 65}})).find("moe_k: outside 1 to 64 (65)"), std::string::npos);
+  EXPECT_NE(ErrorOf(Config("ernie4_5_moe", {{"use_bias", true}})).find("use_bias: "), std::string::npos);
+  const ModelConfig glm4_moe = Load(Config("glm4_moe"));
+  EXPECT_EQ(glm4_moe.rms_norm_eps, 1e-5);
+  EXPECT_EQ(glm4_moe.rotary_dim, 4);
+  EXPECT_EQ(glm4_moe.num_experts, 128);
+  EXPECT_EQ(glm4_moe.num_experts_per_tok, 8);
+  EXPECT_EQ(glm4_moe.moe_intermediate_size, 1408);
+  EXPECT_EQ(glm4_moe.shared_expert_intermediate_size, 1408);
+  EXPECT_TRUE(glm4_moe.norm_topk_prob);
+  EXPECT_FALSE(glm4_moe.use_qk_norm);
+  EXPECT_FALSE(glm4_moe.layers[0].is_moe);
+  EXPECT_TRUE(glm4_moe.layers[1].is_moe);
+  EXPECT_NE(ErrorOf(Config("glm4_moe", {{"n_group", 3}})).find("n_group: does not divide 128 experts"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf(Config("glm4_moe", {{"n_group", 128}})).find("n_group: "), std::string::npos);
+  EXPECT_NE(ErrorOf(Config("glm4_moe", {{"n_group", 32}})).find("num_experts_per_tok: more than the 4 experts"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf(Config("glm4_moe", {{"topk_group", 2}})).find("topk_group: outside 1 to 1 (2)"), std::string::npos);
+  for (const char* model_type : {"granitemoe", "granitemoeshared", "granitemoehybrid"}) {
+    const json layers = {{"layer_types", json(std::vector<std::string>(6, "attention"))}};
+    const ModelConfig granite = Load(Config(model_type, layers));
+    EXPECT_EQ(granite.attention_multiplier, 1.0);
+    EXPECT_EQ(granite.num_experts, 8);
+    EXPECT_EQ(granite.num_experts_per_tok, 2);
+    EXPECT_EQ(granite.moe_intermediate_size, 48);
+    EXPECT_EQ(granite.shared_expert_intermediate_size, model_type == std::string("granitemoehybrid") ? 1024 : 0);
+    EXPECT_EQ(granite.layers[0].use_rope, model_type != std::string("granitemoehybrid"));
+  }
+  const json mamba = {{"layer_types", {"attention", "mamba", "attention", "attention", "attention", "attention"}}};
+  EXPECT_NE(ErrorOf(Config("granitemoehybrid", mamba)).find("layer_types: only attention layers are supported (mamba)"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf(Config("granitemoehybrid")).find("layer_types: fewer entries"), std::string::npos);
+  EXPECT_NE(ErrorOf(Config("granitemoe", {{"num_local_experts", 0}})).find("num_local_experts: "), std::string::npos);
+  const ModelConfig phimoe = Load(Config("phimoe"));
+  EXPECT_EQ(phimoe.rms_norm_eps, 1e-5);
+  EXPECT_EQ(phimoe.rope_theta, 1e6);
+  EXPECT_EQ(phimoe.num_experts, 16);
+  EXPECT_EQ(phimoe.num_experts_per_tok, 2);
+  EXPECT_EQ(phimoe.router_jitter_noise, 0.01);
+  EXPECT_FALSE(phimoe.lm_head_bias);
+  EXPECT_FALSE(phimoe.sliding_window);
+  EXPECT_NE(ErrorOf(Config("phimoe", {{"num_experts_per_tok", 1}})).find("num_experts_per_tok: outside 2 to 2 (1)"),
+            std::string::npos);
   EXPECT_FALSE(Load(Config("llama")).tie_word_embeddings);
+}
+
+TEST(ArchitectureConfigTest, MissingFieldsOfGptOssGetItsDefaults) {
+  json fields = Config("gpt_oss", {{"num_local_experts", 8}, {"moe_intermediate_size", 5}});
+  for (const char* name : {"num_key_value_heads", "head_dim", "max_position_embeddings"}) fields.erase(name);
+  fields["num_attention_heads"] = 16;
+  const ModelConfig config = Load(fields);
+  EXPECT_EQ(config.num_key_value_heads, 8);
+  EXPECT_EQ(config.head_dim, 64);
+  EXPECT_EQ(config.rms_norm_eps, 1e-5);
+  EXPECT_EQ(config.rope_theta, 1.5e5);
+  EXPECT_EQ(config.max_position_embeddings, 131072);
+  EXPECT_EQ(config.rope_scaling.kind, RopeScaling::Kind::kYarn);
+  EXPECT_EQ(config.rope_scaling.factor, 32.0);
+  EXPECT_EQ(config.rope_scaling.original_max_position_embeddings, 4096);
+  EXPECT_FALSE(config.rope_scaling.truncate);
+  EXPECT_EQ(Windows(config), (std::vector<int64_t>{128, 0, 128, 0, 128, 0}));
+  EXPECT_TRUE(config.attention_bias);
+  EXPECT_EQ(config.num_experts_per_tok, 4);
+  // transformers does not read moe_intermediate_size.
+  EXPECT_EQ(config.moe_intermediate_size, 48);
+  EXPECT_EQ(config.swiglu_alpha, 1.702);
+  EXPECT_EQ(config.swiglu_limit, 7.0);
+  const json other = {{"num_experts", 4}, {"rope_parameters", {{"rope_theta", 300.0}}}, {"swiglu_limit", -1}};
+  EXPECT_NE(ErrorOf(Config("gpt_oss", other)).find("swiglu_limit: "), std::string::npos);
+  EXPECT_NE(ErrorOf(Config("gpt_oss")).find("num_experts: missing"), std::string::npos);
 }
 
 TEST(ArchitectureConfigTest, FalconsNumberOfKVHeadsFollowsFromItsFlags) {
@@ -232,7 +387,8 @@ TEST(ArchitectureConfigTest, ConfigsWithChangedBytesLoadOrAreRejected) {
   };
   TempDirectory directory;
   for (const char* model_type :
-       {"gemma3_text", "gemma4_text", "phi3", "qwen2_moe", "smollm3", "falcon", "gpt2", "opt", "mixtral"}) {
+       {"gemma3_text", "gemma4_text", "phi3", "qwen2_moe", "smollm3", "falcon", "gpt2", "opt", "mixtral", "gpt_oss",
+        "glm4_moe", "ernie4_5_moe", "granitemoehybrid", "ministral3", "olmo3", "phimoe"}) {
     const std::string original = Config(model_type, {{"num_hidden_layers", 2},
                                                      {"layer_types", {"full_attention", "full_attention"}},
                                                      {"no_rope_layers", {1, 0}},

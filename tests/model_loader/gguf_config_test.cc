@@ -232,6 +232,19 @@ TEST(GgufTokenizerTest, KnownEndOfTurnTokensAreStopIdsToo) {
   EXPECT_NE(MessageOf<ModelError>([&] { GgufStopIds(header.metadata, 3); }), "");
 }
 
+TEST(GgufTokenizerTest, TheEndOfAHarmonyMessageIsNoStopId) {
+  const auto stop_ids = [](const std::vector<std::string>& tokens) {
+    GgufBuilder file;
+    file.String("tokenizer.ggml.model", "gpt2").Strings("tokenizer.ggml.tokens", tokens);
+    file.Array<int32_t>("tokenizer.ggml.token_type", Type::kInt32, {3, 3, 3});
+    file.Int("tokenizer.ggml.eos_token_id", 1);
+    const std::string bytes = file.Build();
+    return GgufStopIds(Parse(bytes).metadata, 9);
+  };
+  EXPECT_EQ(stop_ids({"<|end|>", "<|return|>", "<|call|>"}), (std::vector<int32_t>{1, 2}));
+  EXPECT_EQ(stop_ids({"<|end|>", "<|return|>", "x"}), (std::vector<int32_t>{1, 0}));
+}
+
 TEST(GgufTokenizerTest, ValuesOfWrongLengthOrTypeAreRejected) {
   const auto error = [](const GgufBuilder& file) {
     const std::string bytes = file.Build();

@@ -145,6 +145,15 @@ TEST(QuantizationConfigTest, InvalidFieldValuesAreRejected) {
   }
 }
 
+TEST(QuantizationConfigTest, Mxfp4IsReadOnlyForGptOss) {
+  const json mxfp4 = {{"quant_method", "mxfp4"}, {"modules_to_not_convert", {"model.layers.*.self_attn", "lm_head"}}};
+  const json config = {{"model_type", "gpt_oss"}, {"quantization_config", mxfp4}};
+  const QuantizationConfig read = ReadQuantization(ConfigFields(config, "config.json"));
+  EXPECT_EQ(read.method, QuantizationMethod::kMxfp4);
+  EXPECT_TRUE(read.groups.empty());
+  EXPECT_NE(ErrorOf(mxfp4).find("mxfp4 is supported only with model_type gpt_oss"), std::string::npos);
+}
+
 TEST(QuantizationTargetsTest, NamesMatchWholePartsOfALayerName) {
   const QuantizationTargets targets{.all = false, .names = {"lm_head", "mlp.gate", "model.layers.1"}};
   for (const char* layer : {"lm_head", "model.lm_head", "model.layers.3.mlp.gate", "model.layers.1.self_attn.q_proj"}) {

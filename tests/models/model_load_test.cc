@@ -81,6 +81,26 @@ TEST(ModelLoadTest, MissingTensorsAreNamed) {
   EXPECT_NE(Rejection<ModelError>(config).find("post_feedforward_layernorm.weight"), std::string::npos);
 }
 
+TEST(ModelLoadTest, StackedExpertsOfTheWrongShapeAreNamed) {
+  VllmConfig config = ConfigOf("gpt_oss_moe_mxfp4");
+  config.model.moe_intermediate_size = 64;
+  EXPECT_NE(Rejection<ModelError>(config).find("mlp.experts.gate_up_proj_blocks"), std::string::npos);
+  config.model.moe_intermediate_size = 20;
+  EXPECT_NE(Rejection<ModelError>(config).find("must be multiples of 32 (32, 20)"), std::string::npos);
+  VllmConfig plain = ConfigOf("gpt_oss_moe");
+  plain.model.num_experts = 5;
+  EXPECT_NE(Rejection<ModelError>(plain).find("mlp.router.weight"), std::string::npos);
+  plain.model.num_experts = 4;
+  plain.model.moe_intermediate_size = 21;
+  EXPECT_NE(Rejection<ModelError>(plain).find("mlp.experts.gate_up_proj"), std::string::npos);
+}
+
+TEST(ModelLoadTest, QuantizingMxfp4ExpertsAtLoadIsRejected) {
+  VllmConfig config = ConfigOf("gpt_oss_moe_mxfp4");
+  config.model.quantization.method = QuantizationMethod::kInt8;
+  EXPECT_NE(Rejection<ConfigError>(config).find("is already quantized (MXFP4)"), std::string::npos);
+}
+
 TEST(ModelLoadTest, EveryFamilyRunsOnDummyWeights) {
   for (const auto& entry : std::filesystem::directory_iterator(std::string(VLLMCLI_TEST_DATA) + "/models")) {
     const std::string name = entry.path().filename().string();

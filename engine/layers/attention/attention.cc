@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "engine/layers/for_each_row.h"
 
@@ -93,8 +94,14 @@ void KVCache::CopyBlockIn(int64_t block, std::span<const std::byte> payload) {
 }
 
 Attention::Attention(const StepContext& step, size_t layer, const KVCacheSpec& spec, int64_t num_heads, float scale,
-                     float softcap)
-    : step_(step), layer_(layer), spec_(spec), num_heads_(num_heads), scale_(scale), softcap_(softcap) {
+                     float softcap, std::vector<float> sinks)
+    : step_(step),
+      layer_(layer),
+      spec_(spec),
+      num_heads_(num_heads),
+      scale_(scale),
+      softcap_(softcap),
+      sinks_(std::move(sinks)) {
   kernels::AttentionArgs args;
   args.layout.head_dim = spec.head_dim;
   args.num_queries_per_kv = num_heads / spec.num_kv_heads;
@@ -120,6 +127,7 @@ void Attention::Forward(const AttentionMetadata& metadata, KVCache& cache, const
   args.scale = scale_;
   args.softcap = softcap_;
   args.sliding_window = spec_.sliding_window;
+  if (!sinks_.empty()) args.sinks = sinks_.data();
   args.partials = metadata.partials.as<float>();
 
   const AttentionGroup& group = metadata.groups[cache.group(layer_)];

@@ -101,8 +101,9 @@ struct AttentionMetadata {
 
 class Attention {
  public:
+  // sinks: [num_heads], or empty if there are none. See kernels/attention.h.
   Attention(const StepContext& step, size_t layer, const KVCacheSpec& spec, int64_t num_heads, float scale,
-            float softcap = 0.0f);
+            float softcap = 0.0f, std::vector<float> sinks = {});
 
   // query: [num_tokens, num_heads * head_dim], key and value: [num_tokens, num_kv_heads * head_dim], with rows
   // qkv_stride floats apart. Rotary embedding, if any, is already applied. Stores K and V in `cache`, unless `key` is
@@ -123,6 +124,7 @@ class Attention {
   int64_t num_heads_;
   float scale_;
   float softcap_;
+  std::vector<float> sinks_;
 };
 
 }  // namespace vllm

@@ -57,6 +57,16 @@ std::vector<OutputSlice> QkvSlices(const ModelConfig& model, const std::string& 
   return slices;
 }
 
+// Returns the sinks of the rank's heads, or an empty vector if the family has none. GGUF files append ".weight" to the
+// name.
+std::vector<float> LoadSinks(const LoadContext& load, const ModelConfig& model, const std::string& prefix,
+                             const AttentionSpec& spec, const HeadShards& shards) {
+  if (spec.sinks.empty()) return {};
+  const std::string name = prefix + spec.sinks;
+  return LoadFloats(load.weights, load.weights.Contains(name) ? name : name + ".weight", model.num_attention_heads,
+                    shards.heads);
+}
+
 }  // namespace
 
 DecoderAttention::DecoderAttention(const LoadContext& load, const ModelConfig& model, size_t kv_layer,
@@ -70,6 +80,9 @@ DecoderAttention::DecoderAttention(const LoadContext& load, const ModelConfig& m
       rotary_table_(spec.rotary_table),
       output_gate_(spec.output_gate),
       values_are_keys_(spec.values_are_keys && spec.kv_source_layer < 0),
+      rotates_neighbors_(spec.rotates_neighbors),
+      norm_after_rotation_(spec.qk_norm.after_rotation),
+      clip_qkv_(static_cast<float>(spec.clip_qkv)),
       kv_layer_{shards_.kv_heads.count, head_dim_, spec.sliding_window},
       qkv_proj_(load, model, model.hidden_size, QkvSlices(model, prefix, spec, shards_), spec.qkv_bias),
       o_proj_(load, model, prefix + spec.o_proj, model.hidden_size, model.num_attention_heads * head_dim_,
@@ -78,7 +91,7 @@ DecoderAttention::DecoderAttention(const LoadContext& load, const ModelConfig& m
                spec.kv_source_layer >= 0 ? HeadRange{}
                                          : HeadRange{spec.num_kv_heads, shards_.kv_heads, shards_.first_of_kv_heads}),
       attention_(load.step, kv_layer, kv_layer_, shards_.heads.count, static_cast<float>(spec.scale),
-                 static_cast<float>(spec.softcap)) {
+                 static_cast<float>(spec.softcap), LoadSinks(load, model, prefix, spec, shards_)) {
   if (spec.has_v_norm && kv_size_ > 0) {
     NormSpec norm = spec.qk_norm.norm;
     norm.has_weight = false;
@@ -95,8 +108,10 @@ void DecoderAttention::Forward(const AttentionMetadata& metadata, KVCache& cache
   float* sums = attended + num_tokens * q_size_;
   qkv_proj_.Forward(x, hidden_size_, num_tokens, qkv, stride, lora_slots);
   if (values_are_keys_ || v_norm_) FinishValues(num_tokens, qkv);
-  qk_norm_.Forward(qkv, stride, num_tokens, sums);
+  if (!norm_after_rotation_) qk_norm_.Forward(qkv, stride, num_tokens, sums);
+  if (clip_qkv_ > 0.0f) Clip(num_tokens, qkv);
   if (rotary_table_ >= 0) Rotate(tables[static_cast<size_t>(rotary_table_)], num_tokens, qkv);
+  if (norm_after_rotation_) qk_norm_.Forward(qkv, stride, num_tokens, sums);
   const float* keys = kv_size_ > 0 ? qkv + q_size_ : nullptr;
   attention_.Forward(metadata, cache, qkv, keys, qkv + q_size_ + kv_size_, stride, attended, q_size_);
   if (output_gate_) {
@@ -120,16 +135,26 @@ void DecoderAttention::FinishValues(int64_t num_tokens, float* qkv) const {
   });
 }
 
+void DecoderAttention::Clip(int64_t num_tokens, float* qkv) const {
+  const int64_t stride = row_floats(), count = q_size_ + 2 * kv_size_;
+  ForEachRow(step_, num_tokens, count, [&](int64_t row) {
+    float* x = qkv + row * stride;
+    for (int64_t i = 0; i < count; ++i) x[i] = std::clamp(x[i], -clip_qkv_, clip_qkv_);
+  });
+}
+
 void DecoderAttention::Rotate(const RotaryAngles& angles, int64_t num_tokens, float* qkv) const {
   const int64_t stride = row_floats();
+  const auto rotate = rotates_neighbors_ ? step_.kernels->rotary_neighbors : step_.kernels->rotary;
   ForEachRow(step_, num_tokens, q_size_ + kv_size_, [&](int64_t row) {
     const float* cos = angles.cos + row * angles.half;
     const float* sin = angles.sin + row * angles.half;
     // The key heads directly follow the query heads.
     float* heads = qkv + row * stride;
     for (int64_t offset = 0; offset < q_size_ + kv_size_; offset += head_dim_) {
-      step_.kernels->rotary(heads + offset, cos, sin, angles.half);
+      rotate(heads + offset, cos, sin, angles.half);
     }
+    if (angles.query_scales != nullptr) step_.kernels->scale(heads, angles.query_scales[row], q_size_);
   });
 }
 

@@ -45,16 +45,21 @@ struct AttentionSpec {
   QkNormSpec qk_norm;
   // Index of the RotaryAngles that rotate queries and keys; below 0: no rotation.
   int rotary_table = 0;
-  double scale = 1.0;          // multiplies the scores
-  double softcap = 0.0;        // applied to the scaled scores; 0: none
+  bool rotates_neighbors = false;  // rotates the pairs (2 i, 2 i + 1) instead of (i, i + half)
+  double scale = 1.0;              // multiplies the scores
+  double softcap = 0.0;            // applied to the scaled scores; 0: none
+  double clip_qkv = 0.0;           // queries and keys after their norm, and values, are clamped to [-x, x]; 0: not
+  std::string sinks;           // one logit per query head that joins the softmax, [num_attention_heads]; empty: none
   int64_t sliding_window = 0;  // 0: full attention
 };
 
-// The rotation angles of a step's positions: cos and sin are [num_tokens, half]. Borrowed from the model.
+// The rotation angles of a step's positions: cos and sin are [num_tokens, half]. query_scales, [num_tokens], multiply
+// the rotated queries; null: none. Borrowed from the model.
 struct RotaryAngles {
   const float* cos = nullptr;
   const float* sin = nullptr;
   int64_t half = 0;
+  const float* query_scales = nullptr;
 };
 
 class DecoderAttention {
@@ -79,6 +84,7 @@ class DecoderAttention {
  private:
   // The order of a row of qkv_proj_'s output: queries, keys, values, gates.
   int64_t row_floats() const { return (output_gate_ ? 2 : 1) * q_size_ + 2 * kv_size_; }
+  void Clip(int64_t num_tokens, float* qkv) const;
   void Rotate(const RotaryAngles& angles, int64_t num_tokens, float* qkv) const;
   // Fills the values of qkv with the keys if there is no v_proj, and normalizes them.
   void FinishValues(int64_t num_tokens, float* qkv) const;
@@ -89,6 +95,8 @@ class DecoderAttention {
   int rotary_table_;
   bool output_gate_;
   bool values_are_keys_;
+  bool rotates_neighbors_, norm_after_rotation_;
+  float clip_qkv_;
   KVCacheSpec kv_layer_;
   ColumnParallelLinear qkv_proj_;
   RowParallelLinear o_proj_;

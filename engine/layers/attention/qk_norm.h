@@ -1,7 +1,7 @@
-// QkNorm: the norm that some families apply to queries and keys before rotation. kHead normalizes each head, with one
-// weight vector for all query heads and one for all key heads. kEachHead normalizes each head with a weight vector for
-// that head. kWhole normalizes all query heads together and all key heads together, including those of other ranks.
-// Owned by a DecoderAttention. Built at load, then used by the rank's thread.
+// QkNorm: the norm that some families apply to queries and keys, most of them before rotation. kHead normalizes each
+// head, with one weight vector for all query heads and one for all key heads. kEachHead normalizes each head with a
+// weight vector for that head. kWhole normalizes all query heads together and all key heads together, including those
+// of other ranks. Owned by a DecoderAttention. Built at load, then used by the rank's thread.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,7 @@ struct QkNormSpec {
   std::string q_norm = "q_norm";
   std::string k_norm = "k_norm";
   NormSpec norm;
+  bool after_rotation = false;
 };
 
 // The query heads or the key heads of this rank.

@@ -91,7 +91,9 @@ void RotaryEmbedding::ScaleLong(const ModelConfig& config) {
   const bool is_long = config.max_model_len > scaling.original_max_position_embeddings;
   const std::vector<double>& factors = is_long ? scaling.long_factor : scaling.short_factor;
   for (size_t i = 0; i < inverse_frequencies_.size(); ++i) inverse_frequencies_[i] /= factors.at(i);
-  if (scaling.attention_factor) {
+  if (const std::optional<double> mscale = is_long ? scaling.long_mscale : scaling.short_mscale) {
+    attention_factor_ = *mscale;
+  } else if (scaling.attention_factor) {
     attention_factor_ = *scaling.attention_factor;
   } else if (scaling.factor > 1.0) {
     const auto original = static_cast<double>(scaling.original_max_position_embeddings);
@@ -101,6 +103,10 @@ void RotaryEmbedding::ScaleLong(const ModelConfig& config) {
 
 RotaryEmbedding::RotaryEmbedding(const ModelConfig& config) : RotaryEmbedding(config.rope_theta, RotaryDim(config)) {
   const RopeScaling& scaling = config.rope_scaling;
+  if (config.llama_4_scaling_beta) {
+    query_scale_beta_ = *config.llama_4_scaling_beta;
+    query_scale_period_ = scaling.original_max_position_embeddings;
+  }
   switch (scaling.kind) {
     case RopeScaling::Kind::kNone:
       break;
@@ -130,6 +136,13 @@ RotaryEmbedding::RotaryEmbedding(const ModelConfig& config) : RotaryEmbedding(co
     case RopeScaling::Kind::kFactors:
       for (size_t i = 0; i < inverse_frequencies_.size(); ++i) inverse_frequencies_[i] /= scaling.short_factor.at(i);
       break;
+  }
+}
+
+void RotaryEmbedding::QueryScales(std::span<const int64_t> positions, float* scales) const {
+  for (size_t i = 0; i < positions.size(); ++i) {
+    const auto periods = static_cast<double>(positions[i] / query_scale_period_);
+    scales[i] = static_cast<float>(1.0 + query_scale_beta_ * std::log1p(periods));
   }
 }
 

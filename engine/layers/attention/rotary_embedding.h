@@ -30,6 +30,11 @@ class RotaryEmbedding {
   // Fills cos and sin, [positions.size(), half()], both multiplied by attention_factor().
   void Angles(const StepContext& step, std::span<const int64_t> positions, float* cos, float* sin) const;
 
+  // Fills scales, [positions.size()], with Ministral 3's factors of the queries: 1 + beta * log(1 + floor(position /
+  // original_max_position_embeddings)), where beta is llama_4_scaling_beta. REQUIRES: scales_queries().
+  void QueryScales(std::span<const int64_t> positions, float* scales) const;
+  bool scales_queries() const { return query_scale_period_ > 0; }
+
   // Returns the inverse frequencies at `position`, [half()]. They depend on `position` only with dynamic NTK scaling.
   std::vector<double> InverseFrequenciesAt(int64_t position) const;
   double attention_factor() const { return attention_factor_; }
@@ -46,6 +51,8 @@ class RotaryEmbedding {
   int64_t dynamic_from_ = 0;  // 0: not dynamic
   double base_ = 10000.0;
   double factor_ = 1.0;
+  double query_scale_beta_ = 0.0;
+  int64_t query_scale_period_ = 0;  // 0: queries are not scaled
 };
 
 }  // namespace vllm

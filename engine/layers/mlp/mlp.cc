@@ -25,9 +25,13 @@ constexpr std::array<std::pair<std::string_view, kernels::Activation>, 10> kActi
     {"relu2", kernels::Activation::kRelu2},
 }};
 
-std::vector<OutputSlice> UpSlices(const std::string& prefix, const MlpSpec& spec, Shard shard) {
+std::vector<OutputSlice> UpSlices(const WeightSource& weights, const std::string& prefix, const MlpSpec& spec,
+                                  Shard shard) {
   const int64_t size = spec.intermediate_size;
-  if (!spec.gate_up_proj.empty()) {
+  // GGUF files of some families have two matrices where the Hugging Face checkpoint has one.
+  const bool is_split = !weights.Contains(prefix + spec.gate_up_proj + ".weight") &&
+                        weights.Contains(prefix + spec.gate_proj + ".weight");
+  if (!spec.gate_up_proj.empty() && !is_split) {
     const std::string name = prefix + spec.gate_up_proj;
     return {{name, 2 * size, shard}, {name, 2 * size, {size + shard.begin, shard.count}}};
   }
@@ -51,9 +55,10 @@ Mlp::Mlp(const LoadContext& load, const ModelConfig& model, const std::string& p
     : step_(load.step),
       gated_(!spec.gate_proj.empty() || !spec.gate_up_proj.empty()),
       activation_(spec.activation),
+      clamped_swiglu_(spec.clamped_swiglu),
       hidden_size_(model.hidden_size),
       shard_(ShardOf(spec.intermediate_size, load.step.rank(), load.step.world_size())),
-      up_(load, model, model.hidden_size, UpSlices(prefix, spec, shard_), spec.has_bias),
+      up_(load, model, model.hidden_size, UpSlices(load.weights, prefix, spec, shard_), spec.has_bias),
       down_(load, model, prefix + spec.down_proj, model.hidden_size, spec.intermediate_size, shard_, spec.has_bias,
             reduce) {}
 
@@ -73,6 +78,10 @@ void Mlp::ForwardRows(const float* x, int64_t num_rows, float* scratch, float* o
   up_.Forward(x, hidden_size_, num_rows, scratch, stride, lora_slots);
   ForEachRow(step_, num_rows, 4 * size, [&](int64_t row) {
     float* gate = scratch + row * stride;
+    if (clamped_swiglu_) {
+      return step_.kernels->clamped_swiglu(gate, gate + size, static_cast<float>(clamped_swiglu_->alpha),
+                                           static_cast<float>(clamped_swiglu_->limit), size, gate);
+    }
     step_.kernels->activation(activation_, gate, gated_ ? gate + size : nullptr, size, gate);
   });
   down_.Forward(scratch, stride, num_rows, out, lora_slots);

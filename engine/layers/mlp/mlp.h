@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,6 +14,12 @@
 #include "kernels/activation.h"
 
 namespace vllm {
+
+// The activation of gpt-oss's experts; see Kernels::clamped_swiglu.
+struct ClampedSwiglu {
+  double alpha = 1.702;
+  double limit = 7.0;
+};
 
 // Tensor names are relative to the block's prefix.
 struct MlpSpec {
@@ -23,6 +30,7 @@ struct MlpSpec {
   bool has_bias = false;
   int64_t intermediate_size = 0;
   kernels::Activation activation = kernels::Activation::kSilu;
+  std::optional<ClampedSwiglu> clamped_swiglu;  // replaces `activation`. REQUIRES: gated
 };
 
 // Returns the activation that model.hidden_act names. The names are those of transformers, such as "silu" and
@@ -31,7 +39,7 @@ kernels::Activation ActivationByName(const ModelConfig& model);
 
 class Mlp {
  public:
-  // Without `reduce`, the output is the rank's partial sum. REQUIRES: `reduce`, or spec.has_bias is false.
+  // Without `reduce`, the output is the rank's partial sum. Only that of rank 0 then contains the bias of down_proj.
   Mlp(const LoadContext& load, const ModelConfig& model, const std::string& prefix, const MlpSpec& spec,
       bool reduce = true);
 
@@ -53,6 +61,7 @@ class Mlp {
   const StepContext& step_;
   bool gated_;
   kernels::Activation activation_;
+  std::optional<ClampedSwiglu> clamped_swiglu_;
   int64_t hidden_size_;
   Shard shard_;
   ColumnParallelLinear up_;  // gate and up if gated

@@ -1,13 +1,15 @@
 #include "engine/layers/mlp/sparse_moe.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <utility>
 
 #include "engine/layers/for_each_row.h"
+#include "engine/layers/mlp/expert_weights.h"
 #include "engine/layers/norm.h"
-#include "engine/model_loader/expert_stack.h"
+#include "kernels/matrix/packed_matrix.h"
 
 namespace vllm {
 
@@ -19,6 +21,19 @@ ModelConfig RouterModel(ModelConfig model) {
   return model;
 }
 
+// The tensor may have a leading dimension of 1. GGUF files append ".bias" to its name.
+std::vector<float> LoadCorrectionBias(const LoadContext& load, const std::string& prefix, const MoeSpec& spec) {
+  const int64_t count = spec.routing.num_experts;
+  std::string name = prefix + spec.correction_bias;
+  if (!load.weights.Contains(name)) name += ".bias";
+  const std::optional<std::vector<int64_t>> shape = load.weights.ShapeOf(name);
+  if (!shape || shape->size() != 2) return LoadFloats(load.weights, name, count, {0, count});
+  const TensorView view = load.weights.Get(name, std::array<int64_t, 2>{1, count});
+  std::vector<float> bias(static_cast<size_t>(count));
+  kernels::ConvertToFloat(view.data.data(), view.dtype(), count, bias.data());
+  return bias;
+}
+
 }  // namespace
 
 SparseMoe::SparseMoe(const LoadContext& load, const ModelConfig& model, const std::string& prefix, const MoeSpec& spec)
@@ -26,13 +41,12 @@ SparseMoe::SparseMoe(const LoadContext& load, const ModelConfig& model, const st
       spec_(spec),
       hidden_size_(model.hidden_size),
       router_(load, RouterModel(model), model.hidden_size,
-              {{prefix + spec.router, spec.num_experts, {0, spec.num_experts}}}, false) {
-  const std::string stack_prefix = prefix + spec.experts;
-  if (spec.may_be_stacked && ExpertStack::IsIn(load.weights, stack_prefix)) {
-    const ExpertStack stack(load.weights, stack_prefix, spec.num_experts);
-    LoadExperts({load.config, stack, load.memory, load.step, load.lora}, model, prefix);
-  } else {
-    LoadExperts(load, model, prefix);
+              {{prefix + spec.router, spec.routing.num_experts, {0, spec.routing.num_experts}}}, spec.router_bias) {
+  for (int64_t i = 0; i < spec.routing.num_experts; ++i) {
+    const std::string name = prefix + spec.experts + std::to_string(i) + ".";
+    const ExpertWeights weights(load, prefix, spec, model.hidden_size, i);
+    const LoadContext expert_load{load.config, weights, load.memory, load.step, load.lora};
+    experts_.push_back(std::make_unique<Mlp>(expert_load, model, name, spec.expert, false));
   }
   if (!spec.router_scale.empty()) {
     router_norm_ = LoadFloats(load.weights, prefix + spec.router_scale, hidden_size_, {0, hidden_size_});
@@ -40,20 +54,16 @@ SparseMoe::SparseMoe(const LoadContext& load, const ModelConfig& model, const st
     for (float& weight : router_norm_) weight *= root;
   }
   if (!spec.expert_scale.empty()) {
-    expert_scale_ = LoadFloats(load.weights, prefix + spec.expert_scale, spec.num_experts, {0, spec.num_experts});
+    const int64_t count = spec.routing.num_experts;
+    expert_scale_ = LoadFloats(load.weights, prefix + spec.expert_scale, count, {0, count});
   }
+  if (!spec.correction_bias.empty()) correction_bias_ = LoadCorrectionBias(load, prefix, spec);
   if (!spec.shared_expert) return;
   shared_expert_ = std::make_unique<Mlp>(load, model, prefix + spec.shared_expert_prefix, *spec.shared_expert, false);
+  if (spec.shared_expert_gate.empty()) return;
   shared_expert_gate_ = std::make_unique<ColumnParallelLinear>(
       load, RouterModel(model), model.hidden_size,
       std::vector<OutputSlice>{{prefix + spec.shared_expert_gate, 1, {0, 1}}}, false);
-}
-
-void SparseMoe::LoadExperts(const LoadContext& load, const ModelConfig& model, const std::string& prefix) {
-  for (int64_t i = 0; i < spec_.num_experts; ++i) {
-    const std::string name = prefix + spec_.experts + std::to_string(i) + ".";
-    experts_.push_back(std::make_unique<Mlp>(load, model, name, spec_.expert, false));
-  }
 }
 
 int64_t SparseMoe::scratch_floats(int64_t num_rows) const {
@@ -61,7 +71,7 @@ int64_t SparseMoe::scratch_floats(int64_t num_rows) const {
                                   shared_expert_ ? shared_expert_->scratch_floats(num_rows) : int64_t{0});
   // AddExpert needs the gathered rows, the expert's output and its intermediate activations. Before that, the same
   // memory holds the router's logits and its normalized input.
-  return 2 * num_rows * hidden_size_ + std::max(widest, num_rows * spec_.num_experts);
+  return 2 * num_rows * hidden_size_ + std::max(widest, num_rows * spec_.routing.num_experts);
 }
 
 void SparseMoe::Reserve(int64_t max_rows) const {
@@ -69,21 +79,22 @@ void SparseMoe::Reserve(int64_t max_rows) const {
   if (shared_expert_gate_) shared_expert_gate_->Reserve(max_rows);
   if (shared_expert_) shared_expert_->Reserve(max_rows);
   for (const std::unique_ptr<Mlp>& expert : experts_) expert->Reserve(max_rows);
-  step_.workspace->moe.Reserve(static_cast<size_t>(max_rows), static_cast<size_t>(spec_.num_experts),
-                               static_cast<size_t>(spec_.num_experts_per_tok));
+  step_.workspace->moe.Reserve(static_cast<size_t>(max_rows), static_cast<size_t>(spec_.routing.num_experts),
+                               static_cast<size_t>(spec_.routing.num_experts_per_tok));
 }
 
 void SparseMoe::Forward(const float* x, const float* router_x, int64_t num_rows, float* scratch, float* out,
                         const int32_t* lora_slots) {
+  const int64_t num_experts = spec_.routing.num_experts;
   if (!router_norm_.empty()) {
-    float* normed = scratch + num_rows * spec_.num_experts;
+    float* normed = scratch + num_rows * num_experts;
     ForEachRow(step_, num_rows, hidden_size_, [&](int64_t row) {
       step_.kernels->rms_norm(router_x + row * hidden_size_, router_norm_.data(),
                               static_cast<float>(spec_.router_norm_eps), hidden_size_, normed + row * hidden_size_);
     });
     router_x = normed;
   }
-  router_.Forward(router_x, hidden_size_, num_rows, scratch, spec_.num_experts, lora_slots);
+  router_.Forward(router_x, hidden_size_, num_rows, scratch, num_experts, lora_slots);
   Route(scratch, num_rows);
   std::memset(out, 0, static_cast<size_t>(num_rows * hidden_size_) * sizeof(float));
   std::vector<RoutedRow>& routed = step_.workspace->moe.routed;
@@ -93,9 +104,11 @@ void SparseMoe::Forward(const float* x, const float* router_x, int64_t num_rows,
     AddExpert(*experts_[i], std::span(routed).subspan(begin, end - begin), x, scratch, out, lora_slots);
   }
   if (shared_expert_) {
-    shared_expert_gate_->Forward(x, hidden_size_, num_rows, scratch, 1, lora_slots);
+    if (shared_expert_gate_) shared_expert_gate_->Forward(x, hidden_size_, num_rows, scratch, 1, lora_slots);
     routed.clear();
-    for (int64_t row = 0; row < num_rows; ++row) routed.push_back({row, 1.0f / (1.0f + std::exp(-scratch[row]))});
+    for (int64_t row = 0; row < num_rows; ++row) {
+      routed.push_back({row, shared_expert_gate_ ? 1.0f / (1.0f + std::exp(-scratch[row])) : 1.0f});
+    }
     AddExpert(*shared_expert_, routed, x, scratch, out, lora_slots);
   }
   step_.communicator->AllReduce(out, num_rows * hidden_size_);
@@ -104,52 +117,32 @@ void SparseMoe::Forward(const float* x, const float* router_x, int64_t num_rows,
 void SparseMoe::Route(const float* router_logits, int64_t num_rows) {
   MoeWorkspace& workspace = step_.workspace->moe;
   workspace.chosen.clear();
-  for (int64_t row = 0; row < num_rows; ++row) ChooseExperts(router_logits + row * spec_.num_experts);
+  for (int64_t row = 0; row < num_rows; ++row) {
+    const float* logits = router_logits + row * spec_.routing.num_experts;
+    const size_t first = workspace.chosen.size();
+    ChooseExperts(spec_.routing, logits, correction_bias_.empty() ? nullptr : correction_bias_.data(), workspace);
+    if (expert_scale_.empty()) continue;
+    for (size_t i = first; i < workspace.chosen.size(); ++i) {
+      workspace.chosen[i].second *= expert_scale_[static_cast<size_t>(workspace.chosen[i].first)];
+    }
+  }
 
   // A counting sort by expert keeps each expert's rows in ascending order.
   std::vector<size_t>& begin = workspace.begin;
-  begin.assign(static_cast<size_t>(spec_.num_experts) + 1, 0);
+  begin.assign(static_cast<size_t>(spec_.routing.num_experts) + 1, 0);
   for (const auto& [expert, weight] : workspace.chosen) ++begin[static_cast<size_t>(expert)];
   size_t sum = 0;
   for (size_t& count : begin) sum += std::exchange(count, sum);
   workspace.routed.resize(workspace.chosen.size());
   for (size_t i = 0; i < workspace.chosen.size(); ++i) {
     const auto& [expert, weight] = workspace.chosen[i];
-    const int64_t row = static_cast<int64_t>(i) / spec_.num_experts_per_tok;
+    const int64_t row = static_cast<int64_t>(i) / spec_.routing.num_experts_per_tok;
     workspace.routed[begin[static_cast<size_t>(expert)]++] = {row, weight};
   }
   // begin[i] has advanced to the end of expert i's rows, where the rows of expert i + 1 begin. Shift the entries by
   // one.
   std::copy_backward(begin.begin(), begin.end() - 1, begin.end());
   begin[0] = 0;
-}
-
-void SparseMoe::ChooseExperts(const float* logits) {
-  std::vector<std::pair<float, int64_t>>& candidates = step_.workspace->moe.candidates;
-  candidates.clear();
-  for (int64_t i = 0; i < spec_.num_experts; ++i) candidates.emplace_back(logits[i], i);
-  const auto chosen = candidates.begin() + spec_.num_experts_per_tok;
-  // If two logits are equal, the smaller expert index comes first. NaN sorts last, so that this is a strict weak
-  // ordering.
-  const auto before = [](const std::pair<float, int64_t>& a, const std::pair<float, int64_t>& b) {
-    const bool a_is_nan = std::isnan(a.first), b_is_nan = std::isnan(b.first);
-    if (a_is_nan != b_is_nan) return b_is_nan;
-    return a.first > b.first || (!(a.first < b.first) && a.second < b.second);
-  };
-  std::partial_sort(candidates.begin(), chosen, candidates.end(), before);
-  // The weights are a softmax over all experts. If the chosen weights are scaled to sum to 1, the result is a softmax
-  // over the chosen experts only.
-  const float max = candidates[0].first;
-  float sum = 0.0f;
-  if (spec_.norm_topk_prob) {
-    for (auto it = candidates.begin(); it != chosen; ++it) sum += std::exp(it->first - max);
-  } else {
-    for (int64_t i = 0; i < spec_.num_experts; ++i) sum += std::exp(logits[i] - max);
-  }
-  for (auto it = candidates.begin(); it != chosen; ++it) {
-    const float scale = expert_scale_.empty() ? 1.0f : expert_scale_[static_cast<size_t>(it->second)];
-    step_.workspace->moe.chosen.emplace_back(it->second, std::exp(it->first - max) / sum * scale);
-  }
 }
 
 void SparseMoe::AddExpert(const Mlp& expert, std::span<const RoutedRow> rows, const float* x, float* scratch,

@@ -13,23 +13,30 @@
 
 #include "engine/layers/linear/linear.h"
 #include "engine/layers/load_context.h"
+#include "engine/layers/mlp/expert_router.h"
 #include "engine/layers/mlp/mlp.h"
 
 namespace vllm {
 
+// How the checkpoint stores the experts. kSeparate: one tensor per matrix and expert. kStacked and kGptOss: see
+// expert_weights.h. A source that has the tensors of kSeparate, such as a GGUF file, is read as kSeparate.
+enum class ExpertLayout : uint8_t { kSeparate, kStacked, kGptOss };
+
 // Tensor names are relative to the block's prefix. The names of expert i's tensors start with `experts`, then "<i>.".
 struct MoeSpec {
   std::string router = "gate";
+  std::string correction_bias;  // [num_experts], see ChooseExperts; empty: none
+  ExpertRouterSpec routing;
+  bool router_bias = false;
   std::string experts = "experts.";
+  ExpertLayout layout = ExpertLayout::kSeparate;
+  std::string stacked_gate_up;  // kStacked
+  std::string stacked_down;
   MlpSpec expert;
-  int64_t num_experts = 0;
-  int64_t num_experts_per_tok = 0;
-  bool norm_topk_prob = false;           // scale the weights of the chosen experts to sum to 1
-  std::optional<MlpSpec> shared_expert;  // its output is multiplied by sigmoid(shared_expert_gate x)
+  std::optional<MlpSpec> shared_expert;
   std::string shared_expert_prefix = "shared_expert.";
+  // The output of the shared expert is multiplied by sigmoid(shared_expert_gate x). Empty: it is not.
   std::string shared_expert_gate = "shared_expert_gate";
-  // The matrices of all experts may be stacked; see model_loader/expert_stack.h.
-  bool may_be_stacked = false;
   // If set, the router reads rms_norm(x) * router_scale / sqrt(hidden_size) instead of x.
   std::string router_scale;
   double router_norm_eps = 1e-6;
@@ -53,10 +60,7 @@ class SparseMoe {
                const int32_t* lora_slots);
 
  private:
-  // Reads the weights of experts [0, num_experts).
-  void LoadExperts(const LoadContext& load, const ModelConfig& model, const std::string& prefix);
   void Route(const float* router_logits, int64_t num_rows);
-  void ChooseExperts(const float* logits);
   void AddExpert(const Mlp& expert, std::span<const RoutedRow> rows, const float* x, float* scratch, float* out,
                  const int32_t* lora_slots);
 
@@ -66,6 +70,7 @@ class SparseMoe {
   ColumnParallelLinear router_;  // replicated on every rank
   // [hidden_size] the weights of the router's norm, and [num_experts]; empty if there are none
   std::vector<float> router_norm_, expert_scale_;
+  std::vector<float> correction_bias_;
   std::vector<std::unique_ptr<Mlp>> experts_;
   std::unique_ptr<Mlp> shared_expert_;
   std::unique_ptr<ColumnParallelLinear> shared_expert_gate_;

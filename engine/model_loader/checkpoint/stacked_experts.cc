@@ -1,6 +1,5 @@
 #include "engine/model_loader/checkpoint/stacked_experts.h"
 
-#include <algorithm>
 #include <charconv>
 
 namespace vllm {
@@ -20,16 +19,18 @@ std::optional<StackedExperts::Part> StackedExperts::Find(std::string_view name) 
   const bool is_gate = projection == "gate_proj";
   const bool is_down = projection == "down_proj";
   if (!is_gate && !is_down && projection != "up_proj") return std::nullopt;
-  part.stacked = std::string(prefix) + (is_down ? "down_proj" : "gate_up_proj");
-  const std::optional<std::vector<int64_t>> shape = inner_->ShapeOf(part.stacked);
-  if (!shape || shape->size() != 3 || part.expert >= (*shape)[0]) return std::nullopt;
-  part.shape = *shape;
-  if (std::any_of(shape->begin(), shape->end(), [](int64_t size) { return size <= 0; })) return std::nullopt;
-  part.num_rows = part.shape[1];
-  if (is_down) return part;
-  if (part.num_rows % 2 != 0) return std::nullopt;
-  part.num_rows /= 2;
-  part.first_row = is_gate ? 0 : part.num_rows;
+  const std::string gate_up = std::string(prefix) + "gate_up_proj", down = std::string(prefix) + "down_proj";
+  const auto gate_up_shape = inner_->ShapeOf(gate_up), down_shape = inner_->ShapeOf(down);
+  if (!gate_up_shape || !down_shape || gate_up_shape->size() != 3 || down_shape->size() != 3) return std::nullopt;
+  // Other models, such as gpt-oss, have transposed matrices under the same names.
+  const int64_t num_experts = (*gate_up_shape)[0], hidden_size = (*gate_up_shape)[2], intermediate = (*down_shape)[2];
+  const bool fits = *gate_up_shape == std::vector<int64_t>{num_experts, 2 * intermediate, hidden_size} &&
+                    *down_shape == std::vector<int64_t>{num_experts, hidden_size, intermediate};
+  if (!fits || part.expert >= num_experts || hidden_size <= 0 || intermediate <= 0) return std::nullopt;
+  part.stacked = is_down ? down : gate_up;
+  part.shape = is_down ? *down_shape : *gate_up_shape;
+  part.num_rows = is_down ? hidden_size : intermediate;
+  part.first_row = is_down || is_gate ? 0 : intermediate;
   return part;
 }
 

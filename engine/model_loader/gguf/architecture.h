@@ -23,6 +23,7 @@ struct GgufArchitecture {
   std::string_view hidden_act;
   bool layer_norm = false;             // LayerNorm and its epsilon key instead of RMSNorm
   bool linear_attention = false;       // some layers have Gated DeltaNet instead of attention
+  bool expert_biases = false;          // experts may have biases
   bool interleaved_rope = false;       // q and k rows are interleaved; see TensorView::interleaved_head_dim
   int64_t sliding_window_pattern = 0;  // default with a window: every n-th layer has full attention; 0: no layer has
   int64_t default_sliding_window = 0;

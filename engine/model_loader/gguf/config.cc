@@ -24,6 +24,8 @@ constexpr int64_t kMaxHeads = 1024;
 constexpr int64_t kMaxHeadDim = int64_t{1} << 16;
 constexpr int64_t kMaxSize = int64_t{1} << 24;
 constexpr int64_t kMaxExperts = 4096;
+constexpr int64_t kMaxExpertSize = int64_t{1} << 20;
+constexpr int64_t kMaxSharedExperts = 16;
 constexpr double kMaxScale = 1e6;
 
 class ConfigReader {
@@ -96,10 +98,9 @@ class ConfigReader {
 
   void ReadSizes() {
     config_.hidden_size = keys_.RequiredInt(Key("embedding_length"), 1, kMaxSize);
-    config_.num_hidden_layers = keys_.RequiredInt(Key("block_count"), 1, kMaxLayers);
-    config_.num_nextn_predict_layers =
-        keys_.Int(Key("nextn_predict_layers"), 0, config_.num_hidden_layers - 1).value_or(0);
-    config_.num_hidden_layers -= config_.num_nextn_predict_layers;
+    const int64_t num_blocks = keys_.RequiredInt(Key("block_count"), 1, kMaxLayers);
+    // The last blocks predict further tokens (MTP) and are not used.
+    config_.num_hidden_layers = num_blocks - keys_.Int(Key("nextn_predict_layers"), 0, num_blocks - 1).value_or(0);
     config_.max_position_embeddings = keys_.RequiredInt(Key("context_length"), 1, kMaxSize);
     config_.num_attention_heads = RequiredUniformInt("attention.head_count", 1, kMaxHeads);
     config_.num_key_value_heads =
@@ -182,10 +183,49 @@ class ConfigReader {
     if (config_.intermediate_size == 0) config_.intermediate_size = config_.moe_intermediate_size;
     config_.shared_expert_intermediate_size =
         keys_.Int(Key("expert_shared_feed_forward_length"), 0, kMaxSize).value_or(0);
-    // GGUF files of these architectures do not contain this setting. As in llama.cpp, Mixtral and Qwen3-MoE normalize
-    // the routing weights, and Qwen2-MoE does not.
-    config_.norm_topk_prob = architecture_.name != "qwen2moe";
+    // GGUF files of these architectures do not contain this setting. As in llama.cpp, Qwen2-MoE and OLMoE do not
+    // normalize the routing weights, and the others do.
+    config_.norm_topk_prob = architecture_.name != "qwen2moe" && architecture_.name != "olmoe";
     for (LayerConfig& layer : config_.layers) layer.is_moe = true;
+    ReadSharedExperts();
+  }
+
+  // Reads the keys of experts in the style of DeepSeek-V3.
+  void ReadGroups() {
+    const std::string gating = Key("expert_gating_func");
+    constexpr int64_t kSigmoid = 2;
+    if (keys_.Int(gating, 0, 16).value_or(kSigmoid) != kSigmoid) keys_.Fail(gating, "only sigmoid (2) is supported");
+    config_.norm_topk_prob = keys_.Bool(Key("expert_weights_norm")).value_or(false);
+    config_.routed_scaling_factor = keys_.PositiveDouble(Key("expert_weights_scale"), kMaxScale).value_or(1.0);
+    const std::string groups = Key("expert_group_count");
+    config_.n_group = keys_.Int(groups, 1, config_.num_experts).value_or(1);
+    config_.topk_group = keys_.Int(Key("expert_group_used_count"), 1, config_.n_group).value_or(config_.n_group);
+    const int64_t size = config_.num_experts / config_.n_group;
+    if (config_.num_experts % config_.n_group != 0 || (config_.n_group > 1 && size < 2) ||
+        config_.num_experts_per_tok > config_.topk_group * size) {
+      keys_.Fail(groups, "does not fit expert_count " + std::to_string(config_.num_experts) +
+                             " and expert_used_count " + std::to_string(config_.num_experts_per_tok) + " (" +
+                             std::to_string(config_.n_group) + ")");
+    }
+  }
+
+  // Reads the keys of architectures whose shared experts have no gate.
+  void ReadSharedExperts() {
+    if (architecture_.name == "glm4moe") ReadGroups();
+    if (architecture_.name != "ernie4_5-moe" && architecture_.name != "glm4moe") return;
+    const int64_t count = keys_.Int(Key("expert_shared_count"), 0, kMaxSharedExperts).value_or(0);
+    if (config_.moe_intermediate_size > kMaxExpertSize) {
+      keys_.Fail(Key("expert_feed_forward_length"), "above " + std::to_string(kMaxExpertSize));
+    }
+    if (config_.shared_expert_intermediate_size == 0) {
+      config_.shared_expert_intermediate_size = count * config_.moe_intermediate_size;
+    }
+    config_.moe_norm_min = 1e-12;
+    const int64_t step = keys_.Int(Key("interleave_moe_layer_step"), 1, kMaxLayers).value_or(1);
+    const int64_t num_dense = keys_.Int(Key("leading_dense_block_count"), 0, kMaxLayers).value_or(0);
+    for (int64_t i = 0; i < config_.num_hidden_layers; ++i) {
+      config_.layers[static_cast<size_t>(i)].is_moe = i >= num_dense && (i + 1) % step == 0;
+    }
   }
 
   void ReadLinearAttention() {
@@ -222,8 +262,11 @@ class ConfigReader {
     const int64_t window =
         keys_.Int(key, 0, std::numeric_limits<uint32_t>::max()).value_or(architecture_.default_sliding_window);
     if (window == 0) return;
-    if (architecture_.name == "olmo2")
-      keys_.Fail(key, "sliding windows, as in OLMo 3, are not supported (" + std::to_string(window) + ")");
+    // A file of OLMo 3 is an OLMo-2 file with sliding windows.
+    if (architecture_.name == "olmo2") {
+      config_.architecture = "Olmo3ForCausalLM";
+      config_.model_type = "olmo3";
+    }
     config_.sliding_window = window;
     const std::string pattern_key = Key("attention.sliding_window_pattern");
     if (keys_.IsArray(pattern_key)) {
@@ -243,7 +286,7 @@ class ConfigReader {
   void ReadScales() {
     config_.attn_logit_softcapping = keys_.PositiveDouble(Key("attn_logit_softcapping"), kMaxScale);
     config_.final_logit_softcapping = keys_.PositiveDouble(Key("final_logit_softcapping"), kMaxScale);
-    if (architecture_.name == "granite") {
+    if (architecture_.name == "granite" || architecture_.name == "granitemoe") {
       config_.embedding_multiplier = keys_.PositiveDouble(Key("embedding_scale"), kMaxScale).value_or(1.0);
       config_.residual_multiplier = keys_.PositiveDouble(Key("residual_scale"), kMaxScale).value_or(1.0);
       config_.logits_scaling = keys_.PositiveDouble(Key("logit_scale"), kMaxScale).value_or(1.0);
@@ -261,7 +304,11 @@ class ConfigReader {
   void ReadSwitches() {
     config_.tie_word_embeddings = file_.Find("output.weight") == nullptr;
     config_.use_parallel_residual = keys_.Bool(Key("use_parallel_residual")).value_or(false);
-    if (architecture_.name == "stablelm") config_.use_qk_norm = file_.Find("blk.0.attn_q_norm.weight") != nullptr;
+    if (architecture_.name == "stablelm" || architecture_.name == "glm4moe")
+      config_.use_qk_norm = file_.Find("blk.0.attn_q_norm.weight") != nullptr;
+    if (architecture_.name == "exaone4" && config_.sliding_window) {
+      for (LayerConfig& layer : config_.layers) layer.use_rope = layer.sliding_window > 0;
+    }
     // SmolLM3: every fourth layer has no rotary embedding.
     if (architecture_.name == "smollm3") {
       for (size_t i = 3; i < config_.layers.size(); i += 4) config_.layers[i].use_rope = false;

@@ -51,6 +51,12 @@ void ReadScaling(const GgufMetadata& keys, const std::string& prefix, ModelConfi
     scaling.beta_fast = keys.PositiveDouble(prefix + "scaling.yarn_beta_fast", kMaxFactor).value_or(scaling.beta_fast);
     scaling.beta_slow = keys.PositiveDouble(prefix + "scaling.yarn_beta_slow", kMaxFactor).value_or(scaling.beta_slow);
     scaling.attention_factor = keys.PositiveDouble(prefix + "scaling.yarn_attn_factor", kMaxFactor);
+    if (const std::optional<double> multiplier = keys.Double(prefix + "scaling.yarn_log_multiplier", 0.0, kMaxFactor)) {
+      scaling.mscale = 1.0;
+      scaling.mscale_all_dim = *multiplier;
+    }
+    // GGUF files do not contain this setting. gpt-oss was trained without rounding of the range.
+    scaling.truncate = config.model_type != "gpt_oss";
   } else if (type != "none" && type != "longrope") {
     keys.Fail(type_key, "unknown scaling type (" + Escape(type, 40) + "; known: none, linear, yarn, longrope)");
   }
@@ -92,9 +98,20 @@ void ReadGgufRope(const GgufFile& file, ModelConfig& config) {
                      static_cast<double>(scaling.original_max_position_embeddings);
     scaling.attention_factor = keys.PositiveDouble(prefix + "scaling.attn_factor", kMaxFactor);
   }
-  if (config.model_type != "gemma3_text") return;
-  // Gemma 3's sliding-window layers have their own rotary base. Older files do not contain it.
-  config.rope_local_theta = keys.PositiveDouble(prefix + "freq_base_swa", kMaxTheta).value_or(10000.0);
+  if (config.model_type == "ministral3") {
+    const std::string temperature_key =
+        std::string(*keys.String("general.architecture")) + ".attention.temperature_scale";
+    const double temperature = keys.Double(temperature_key, 0.0, kMaxFactor).value_or(0.0);
+    if (temperature > 0.0) {
+      if (scaling.original_max_position_embeddings == 0) keys.Fail(temperature_key, "needs YaRN scaling");
+      config.llama_4_scaling_beta = temperature;
+    }
+  }
+  if (config.model_type != "gemma3_text" && config.model_type != "olmo3") return;
+  // Gemma 3's sliding-window layers have their own rotary base. Older files do not contain it. Those of OLMo 3 use the
+  // base of the other layers without scaling.
+  config.rope_local_theta = keys.PositiveDouble(prefix + "freq_base_swa", kMaxTheta)
+                                .value_or(config.model_type == "olmo3" ? config.rope_theta : 10000.0);
   for (LayerConfig& layer : config.layers) layer.use_local_rope = layer.sliding_window > 0;
 }
 

@@ -16,9 +16,10 @@ constexpr int64_t kMaxId = std::numeric_limits<uint32_t>::max();
 
 // Tokens that llama.cpp treats as end-of-generation (EOG) tokens. In some files, one of these ends a turn although the
 // metadata names only a different token.
-constexpr std::array<std::string_view, 14> kTurnEnds = {
+constexpr std::array<std::string_view, 15> kTurnEnds = {
     "<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>",    "<|endoftext|>",   "<|eom_id|>",         "<EOT>",
-    "_<EOT>",     "[EOT]",      "<turn|>", "<|tool_response>", "<|end_of_text|>", "<end_of_utterance>", "<|return|>"};
+    "_<EOT>",     "[EOT]",      "<turn|>", "<|tool_response>", "<|end_of_text|>", "<end_of_utterance>", "<|return|>",
+    "<|call|>"};
 
 // Converters write -1, or its uint32 form, for an absent id.
 std::optional<int64_t> Id(const GgufMetadata& metadata, std::string_view key) {
@@ -115,6 +116,15 @@ std::vector<int32_t> GgufStopIds(const GgufMetadata& metadata, int64_t vocab_siz
     if (types[i] != tokenizer::kGgufControl && types[i] != tokenizer::kGgufUserDefined) continue;
     if (std::find(kTurnEnds.begin(), kTurnEnds.end(), tokens[i]) != kTurnEnds.end()) add(static_cast<int32_t>(i));
   }
+  // In gpt-oss's format, <|end|> ends a message, and the answer follows the message with the reasoning. As in
+  // llama.cpp, it is no stop id if both tokens that end a turn exist.
+  const auto is = [&](int32_t id, std::string_view token) {
+    return static_cast<size_t>(id) < tokens.size() && tokens[static_cast<size_t>(id)] == token;
+  };
+  const auto has = [&](std::string_view token) {
+    return std::any_of(ids.begin(), ids.end(), [&](int32_t id) { return is(id, token); });
+  };
+  if (has("<|return|>") && has("<|call|>")) std::erase_if(ids, [&](int32_t id) { return is(id, "<|end|>"); });
   return ids;
 }
 

@@ -12,6 +12,8 @@
 namespace vllm {
 namespace {
 
+constexpr int64_t kMaxLayers = 1024;
+
 std::string ShapeText(std::span<const int64_t> shape) {
   std::string text = "[";
   for (size_t i = 0; i < shape.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
@@ -29,8 +31,8 @@ std::string_view FindName(std::span<const GgufTensorName> names, std::string_vie
   return it == names.end() ? std::string_view() : it->hf;
 }
 
-// The parts of a tensor's name. In "blk.12.attn_q.weight", they are 12, "attn_q" and ".weight". The parameter "ssm_a" has
-// no suffix.
+// The parts of a tensor's name. In "blk.12.attn_q.weight", they are 12, "attn_q" and ".weight". The parameter "ssm_a"
+// has no suffix.
 struct TensorName {
   int64_t layer = -1;
   std::string_view stem;
@@ -59,12 +61,13 @@ TensorName ParseName(std::string_view name) {
   return is_known ? parsed : TensorName{};
 }
 
-// Returns true if the architecture may have a bias with this stem. Linear layers may have one, except experts and the
-// output head. Norms may have one if they are LayerNorms over the whole row, not over each head.
+// Returns true if the architecture may have a bias with this stem. Linear layers may have one, except the output head
+// and, in most architectures, experts. Norms may have one if they are LayerNorms over the whole row, not over each
+// head.
 bool AllowsBias(const GgufArchitecture& architecture, std::string_view stem) {
   const bool is_expert =
       stem.ends_with("_exps") || stem.ends_with("_shexp") || stem.find('.') != std::string_view::npos;
-  if (is_expert && stem != "ffn_gate_inp_shexp") return false;
+  if (is_expert && stem != "ffn_gate_inp_shexp") return architecture.expert_biases && stem.ends_with("_exps");
   if (stem == "token_embd" || stem == "position_embd" || stem == "output") return false;
   if (stem == "attn_q_norm" || stem == "attn_k_norm") return false;
   return architecture.layer_norm || !stem.ends_with("_norm");
@@ -85,12 +88,16 @@ GgufWeights::GgufWeights(const ModelConfig& config) : file_(config.gguf_file) {
   const std::string_view architecture_name = file_.metadata().String("general.architecture").value_or("");
   architecture_ = FindGgufArchitecture(architecture_name, config.num_experts > 0);
   if (architecture_ == nullptr) file_.metadata().Fail("general.architecture", "unknown architecture");
+  // The blocks after num_hidden_layers predict further tokens (MTP) and are not used.
+  const std::string nextn = std::string(architecture_->name) + ".nextn_predict_layers";
+  const int64_t num_blocks = config.num_hidden_layers + file_.metadata().Int(nextn, 0, kMaxLayers).value_or(0);
   for (const GgufTensor* tensor : file_.tensors()) {
     if (IsRotaryTable(tensor->name)) continue;
     const TensorName name = ParseName(tensor->name);
     if (name.suffix == ".bias" && !AllowsBias(*architecture_, name.stem)) {
       Fail(tensor->name, "not part of the architecture " + std::string(architecture_->name));
     }
+    if (name.layer >= config.num_hidden_layers && name.layer < num_blocks) continue;
     if (name.layer >= 0) {
       AddLayerTensor(config, *tensor, name.layer, name.stem, name.suffix);
       continue;
@@ -105,7 +112,6 @@ GgufWeights::GgufWeights(const ModelConfig& config) : file_(config.gguf_file) {
 void GgufWeights::AddLayerTensor(const ModelConfig& config, const GgufTensor& tensor, int64_t layer,
                                  std::string_view stem, std::string_view suffix) {
   if (layer >= config.num_hidden_layers) {
-    if (layer < config.num_hidden_layers + config.num_nextn_predict_layers) return;
     Fail(tensor.name, "layer index is not below block_count " + std::to_string(config.num_hidden_layers));
   }
   const std::string prefix = std::string(architecture_->layer_prefix) + std::to_string(layer) + ".";

@@ -11,6 +11,9 @@ namespace {
 
 constexpr int64_t kMaxSize = int64_t{1} << 24;
 constexpr int64_t kMaxExperts = 4096;
+// With at most kMaxSharedExperts shared experts of this size, a product with another size fits into int64.
+constexpr int64_t kMaxExpertSize = int64_t{1} << 20;
+constexpr int64_t kMaxSharedExperts = 16;
 constexpr double kMaxMultiplier = 1e6;
 
 double Multiplier(const ConfigFields& fields, const char* name) {
@@ -124,6 +127,98 @@ void ReadLfm2(const ConfigFields& fields, ModelConfig& config) {
   config.intermediate_size = (static_cast<int64_t>(scaled) + multiple - 1) / multiple * multiple;
 }
 
+void ReadOlmoe(const ConfigFields& fields, ModelConfig& config) {
+  ReadExperts(fields, fields.Has("num_local_experts") ? "num_local_experts" : "num_experts", config);
+  config.moe_intermediate_size = config.intermediate_size;
+  config.clip_qkv = fields.PositiveDouble("clip_qkv", kMaxMultiplier);
+}
+
+void ReadUseBias(const ConfigFields& fields, ModelConfig& config) {
+  config.attention_bias = fields.Bool("use_bias").value_or(false);
+  config.mlp_bias = config.attention_bias;
+}
+
+void ReadErnieMoe(const ConfigFields& fields, ModelConfig& config) {
+  config.num_experts = fields.RequiredInt("moe_num_experts", 1, kMaxExperts);
+  config.num_experts_per_tok = fields.RequiredInt("moe_k", 1, config.num_experts);
+  config.moe_intermediate_size = fields.RequiredInt("moe_intermediate_size", 1, kMaxExpertSize);
+  config.shared_expert_intermediate_size =
+      fields.RequiredInt("moe_num_shared_experts", 0, kMaxSharedExperts) * config.moe_intermediate_size;
+  config.moe_norm_min = fields.RequiredPositiveDouble("moe_norm_min", 1.0);
+  // transformers gives lm_head a bias too, which is not implemented.
+  if (fields.Bool("use_bias").value_or(false))
+    fields.Reject("use_bias", "biases are not supported for this model_type");
+}
+
+// Reads the fields of experts in the style of DeepSeek-V3.
+void ReadGroupedExperts(const ConfigFields& fields, const char* count, const char* num_shared, ModelConfig& config) {
+  config.num_experts = fields.RequiredInt(count, 1, kMaxExperts);
+  config.num_experts_per_tok = fields.RequiredInt("num_experts_per_tok", 1, config.num_experts);
+  config.moe_intermediate_size = fields.RequiredInt("moe_intermediate_size", 1, kMaxExpertSize);
+  config.shared_expert_intermediate_size =
+      fields.RequiredInt(num_shared, 1, kMaxSharedExperts) * config.moe_intermediate_size;
+  config.norm_topk_prob = fields.Bool("norm_topk_prob").value_or(true);
+  config.routed_scaling_factor = Multiplier(fields, "routed_scaling_factor");
+  config.n_group = fields.RequiredInt("n_group", 1, config.num_experts);
+  config.topk_group = fields.RequiredInt("topk_group", 1, config.n_group);
+  const int64_t group_size = config.num_experts / config.n_group;
+  if (config.num_experts % config.n_group != 0 || (config.n_group > 1 && group_size < 2)) {
+    fields.Reject("n_group",
+                  "does not divide " + std::to_string(config.num_experts) + " experts into groups of 2 or more");
+  }
+  if (config.num_experts_per_tok > config.topk_group * group_size) {
+    fields.Reject("num_experts_per_tok",
+                  "more than the " + std::to_string(config.topk_group * group_size) + " experts of topk_group groups");
+  }
+}
+
+void ReadGlm4Moe(const ConfigFields& fields, ModelConfig& config) {
+  ReadGroupedExperts(fields, "n_routed_experts", "n_shared_experts", config);
+  config.use_qk_norm = fields.Bool("use_qk_norm").value_or(false);
+}
+
+void ReadGraniteMoe(const ConfigFields& fields, ModelConfig& config) {
+  ReadGranite(fields, config);
+  config.num_experts =
+      fields.RequiredInt("num_local_experts", config.model_type == "granitemoehybrid" ? 0 : 1, kMaxExperts);
+  if (config.num_experts > 0) {
+    config.num_experts_per_tok = fields.RequiredInt("num_experts_per_tok", 1, config.num_experts);
+  }
+  config.moe_intermediate_size = config.intermediate_size;
+  if (config.model_type == "granitemoe") return;
+  const bool needs_shared = config.model_type == "granitemoehybrid";
+  config.shared_expert_intermediate_size =
+      fields.Int("shared_intermediate_size", needs_shared ? 1 : 0, kMaxSize).value_or(0);
+}
+
+// Rejects Mamba layers. The positions of Granite 4's layers may be left to the causal mask.
+void ReadGraniteHybridLayers(const ConfigFields& fields, ModelConfig& config) {
+  const char* name = fields.Has("layers_block_type") ? "layers_block_type" : "layer_types";
+  const std::vector<std::string> types = fields.Strings(name);
+  if (types.size() < config.layers.size()) fields.Reject(name, "fewer entries than num_hidden_layers");
+  for (size_t i = 0; i < config.layers.size(); ++i) {
+    if (types[i] != "attention" && types[i] != "full_attention") {
+      fields.Fail(name, "only attention layers are supported (" + Escape(types[i], 60) + ")");
+    }
+    config.layers[i].use_rope = fields.String("position_embedding_type").value_or("") == "rope";
+  }
+}
+
+void ReadPhimoe(const ConfigFields& fields, ModelConfig& config) {
+  config.num_experts = fields.RequiredInt("num_local_experts", 2, kMaxExperts);
+  config.num_experts_per_tok = fields.RequiredInt("num_experts_per_tok", 2, 2);
+  config.moe_intermediate_size = config.intermediate_size;
+  config.router_jitter_noise = fields.Double("router_jitter_noise", 0.0, 1.0).value_or(0.01);
+  config.lm_head_bias = fields.Bool("lm_head_bias").value_or(false);
+}
+
+void ReadGptOss(const ConfigFields& fields, ModelConfig& config) {
+  ReadExperts(fields, fields.Has("num_local_experts") ? "num_local_experts" : "num_experts", config);
+  config.moe_intermediate_size = config.intermediate_size;
+  config.swiglu_alpha = fields.PositiveDouble("swiglu_alpha", kMaxMultiplier).value_or(config.swiglu_alpha);
+  config.swiglu_limit = fields.PositiveDouble("swiglu_limit", kMaxMultiplier).value_or(config.swiglu_limit);
+}
+
 // Returns true if the layer uses the sliding window by the architecture's rule, which applies unless layer_types
 // overrides it.
 bool IsSlidingByDefault(const ConfigFields& fields, const std::string& model_type, int64_t layer,
@@ -134,11 +229,17 @@ bool IsSlidingByDefault(const ConfigFields& fields, const std::string& model_typ
   if (model_type == "qwen2_moe") {
     return layer % 2 == 0 && layer < fields.Int("max_window_layers", 0, kMax).value_or(28);
   }
-  if (model_type == "gemma2") return layer % 2 == 0;
+  if (model_type == "olmo3") return (layer + 1) % 4 != 0;
+  if (model_type == "exaone4") {
+    if (!fields.Has("sliding_window")) return false;
+    return (layer + 1) % fields.Int("sliding_window_pattern", 1, kMax).value_or(4) != 0;
+  }
+  if (model_type == "gemma2" || model_type == "gpt_oss") return layer % 2 == 0;
   if (model_type == "gemma3_text") return (layer + 1) % fields.Int("sliding_window_pattern", 1, kMax).value_or(6) != 0;
   if (model_type == "gemma4_text") return (layer + 1) % 6 != 0;
   if (model_type == "smollm3") return !config.use_rope;
-  return model_type == "mistral" || model_type == "mixtral" || model_type == "phi3" || model_type == "qwen3_moe";
+  return model_type == "starcoder2" || model_type == "ministral3" || model_type == "phimoe" ||
+         model_type == "mistral" || model_type == "mixtral" || model_type == "phi3" || model_type == "qwen3_moe";
 }
 
 void ReadRopeLayers(const ConfigFields& fields, ModelConfig& config) {
@@ -153,8 +254,23 @@ void ReadRopeLayers(const ConfigFields& fields, ModelConfig& config) {
   }
 }
 
+void ReadErnieMoeLayers(const ConfigFields& fields, ModelConfig& config) {
+  const int64_t interval = fields.RequiredInt("moe_layer_interval", 1, kMaxSize);
+  const int64_t start = fields.RequiredInt("moe_layer_start_index", 0, kMaxSize);
+  const int64_t end = fields.RequiredInt("moe_layer_end_index", -1, kMaxSize);
+  for (int64_t i = 0; i < config.num_hidden_layers; ++i) {
+    config.layers[static_cast<size_t>(i)].is_moe = (i + 1) % interval == 0 && i >= start && (end == -1 || i <= end);
+  }
+}
+
 void ReadExpertLayers(const ConfigFields& fields, ModelConfig& config) {
   if (config.num_experts == 0) return;
+  if (config.model_type == "ernie4_5_moe") return ReadErnieMoeLayers(fields, config);
+  if (config.model_type == "glm4_moe") {
+    const auto num_dense = static_cast<size_t>(fields.RequiredInt("first_k_dense_replace", 0, kMaxSize));
+    for (size_t i = num_dense; i < config.layers.size(); ++i) config.layers[i].is_moe = true;
+    return;
+  }
   const int64_t step = fields.Int("decoder_sparse_step", 1, kMaxSize).value_or(1);
   for (size_t i = 0; i < config.layers.size(); ++i) {
     config.layers[i].is_moe = (static_cast<int64_t>(i) + 1) % step == 0;
@@ -206,7 +322,8 @@ void ReadMixers(const ConfigFields& fields, ModelConfig& config) {
 }
 
 bool HasLayerTypes(const std::string& model_type) {
-  for (const char* name : {"qwen2", "qwen3", "qwen2_moe", "gemma2", "gemma3_text", "gemma4_text", "smollm3"}) {
+  for (const char* name : {"qwen2", "qwen3", "qwen2_moe", "gemma2", "gemma3_text", "gemma4_text", "smollm3", "gpt_oss",
+                           "olmo3", "exaone4"}) {
     if (model_type == name) return true;
   }
   return false;
@@ -233,6 +350,8 @@ void ReadWindows(const ConfigFields& fields, ModelConfig& config) {
     }
     if (is_sliding) config.layers[i].sliding_window = config.sliding_window.value_or(0);
     config.layers[i].use_local_rope = is_sliding && config.rope_local_theta.has_value();
+    // With sliding windows, EXAONE 4 rotates only in the layers that have one.
+    if (config.model_type == "exaone4" && config.sliding_window) config.layers[i].use_rope = is_sliding;
   }
 }
 
@@ -256,6 +375,15 @@ void ReadArchitectureConfig(const ConfigFields& fields, ModelConfig& config) {
     if (model_type != "qwen3_5_text") ReadExperts(fields, "num_experts", config);
     if (model_type == "qwen3_5_moe_text") config.norm_topk_prob = true;
   }
+  if (model_type == "olmoe") ReadOlmoe(fields, config);
+  if (model_type == "seed_oss") config.attention_out_bias = fields.Bool("attention_out_bias").value_or(false);
+  if (model_type == "starcoder2" || model_type == "ernie4_5") ReadUseBias(fields, config);
+  if (model_type == "nemotron") config.norm_offset = 1.0;
+  if (model_type == "ernie4_5_moe") ReadErnieMoe(fields, config);
+  if (model_type == "glm4_moe") ReadGlm4Moe(fields, config);
+  if (model_type.starts_with("granitemoe")) ReadGraniteMoe(fields, config);
+  if (model_type == "phimoe") ReadPhimoe(fields, config);
+  if (model_type == "gpt_oss") ReadGptOss(fields, config);
   if (model_type == "qwen2_moe") {
     ReadExperts(fields, "num_experts", config);
     config.attention_bias = fields.Bool("qkv_bias").value_or(true);
@@ -266,6 +394,7 @@ void ReadLayerConfigs(const ConfigFields& fields, ModelConfig& config) {
   config.layers.assign(static_cast<size_t>(config.num_hidden_layers), {});
   ReadMixers(fields, config);
   ReadRopeLayers(fields, config);
+  if (config.model_type == "granitemoehybrid") ReadGraniteHybridLayers(fields, config);
   ReadExpertLayers(fields, config);
   ReadWindows(fields, config);
   if (config.model_type == "gemma4_text") ReadGemma4Layers(fields, config);

@@ -146,7 +146,10 @@ ModelConfig LoadModelConfig(const std::string& directory, const ArchitectureChec
   ReadSizes(fields, config);
   const char* act = NameOf(fields, {"hidden_act", "activation_function", "activation"});
   config.hidden_act = fields.String(act).value_or(config.hidden_act);
-  const char* eps = NameOf(fields, {"rms_norm_eps", "layer_norm_epsilon", "layer_norm_eps", "norm_eps"});
+  const char* eps = config.model_type == "starcoder2" ? "norm_epsilon"
+                    : config.model_type == "nemotron" || config.model_type == "lfm2"
+                        ? "norm_eps"
+                        : NameOf(fields, {"rms_norm_eps", "layer_norm_epsilon", "layer_norm_eps"});
   config.rms_norm_eps = fields.PositiveDouble(eps, 1.0).value_or(config.rms_norm_eps);
   ReadRopeConfig(fields, config);
   // The rotary embedding rotates pairs of dimensions.

@@ -1,5 +1,6 @@
 #include "engine/model_loader/hf/rope_config.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -37,6 +38,10 @@ void ReadLongRope(const ConfigFields& fields, const ConfigFields& outer, const M
                        .value_or(static_cast<double>(config.max_position_embeddings) /
                                  static_cast<double>(scaling.original_max_position_embeddings));
   scaling.attention_factor = fields.PositiveDouble("attention_factor", kMaxFactor);
+  if (config.model_type == "phimoe") {
+    scaling.short_mscale = fields.RequiredPositiveDouble("short_mscale", kMaxFactor);
+    scaling.long_mscale = fields.RequiredPositiveDouble("long_mscale", kMaxFactor);
+  }
   if (scaling.factor > 1.0 && !scaling.attention_factor && scaling.original_max_position_embeddings < 2) {
     fields.Fail(original, "not above 1 (1)");
   }
@@ -51,14 +56,22 @@ void ReadLongRope(const ConfigFields& fields, const ConfigFields& outer, const M
 }
 
 // REQUIRES: config.rotary_dim is set.
-void ReadScaling(const ConfigFields& fields, const ConfigFields& outer, const ModelConfig& config,
-                 RopeScaling& scaling) {
+void ReadScaling(const ConfigFields& fields, const ConfigFields& outer, ModelConfig& config, RopeScaling& scaling) {
   const int64_t max_position_embeddings = config.max_position_embeddings;
   // "type" is the older spelling. Converted files have both.
   const char* key = fields.Has("rope_type") ? "rope_type" : "type";
   if (!fields.Has(key)) fields.Fail("rope_type", "missing");
   scaling.kind = KindByName(fields, key, *fields.String(key), config.model_type == "phi3");
   if (scaling.kind == RopeScaling::Kind::kNone) return;
+  // Hunyuan's "dynamic" scaling with alpha only raises the base.
+  if (scaling.kind == RopeScaling::Kind::kDynamic && config.model_type == "hunyuan_v1_dense" && fields.Has("alpha")) {
+    const double alpha = fields.RequiredPositiveDouble("alpha", kMaxFactor);
+    const auto dim = static_cast<double>(config.head_dim);
+    if (config.head_dim <= 2) fields.Fail("alpha", "needs a head_dim above 2");
+    config.rope_theta *= std::pow(alpha, dim / (dim - 2.0));
+    scaling.kind = RopeScaling::Kind::kNone;
+    return;
+  }
   if (scaling.kind == RopeScaling::Kind::kLongRope) return ReadLongRope(fields, outer, config, scaling);
   scaling.factor = fields.RequiredPositiveDouble("factor", kMaxFactor);
   const char* original = "original_max_position_embeddings";
@@ -91,7 +104,8 @@ void ReadScaling(const ConfigFields& fields, const ConfigFields& outer, const Mo
 }
 
 bool SupportsPartialRotation(const std::string& model_type) {
-  for (const char* name : {"phi3", "stablelm", "qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"}) {
+  for (const char* name :
+       {"phi3", "stablelm", "glm", "glm4", "glm4_moe", "nemotron", "qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"}) {
     if (model_type == name) return true;
   }
   return false;
@@ -116,6 +130,13 @@ void SetRotaryDim(const ConfigFields& fields, ModelConfig& config) {
 void ReadParameters(const ConfigFields& part, const ConfigFields& outer, bool is_type_required, ModelConfig& config) {
   config.rope_theta = part.PositiveDouble("rope_theta", kMaxTheta).value_or(config.rope_theta);
   if (part.Has("partial_rotary_factor")) SetRotaryDim(part, config);
+  if (config.model_type == "ministral3") {
+    const char* beta = "llama_4_scaling_beta";
+    if (!part.Has(beta)) part.Fail(beta, "missing");
+    config.llama_4_scaling_beta = part.Double(beta, 0.0, kMaxFactor);
+    const char* original = "original_max_position_embeddings";
+    config.rope_scaling.original_max_position_embeddings = part.RequiredInt(original, 1, kMaxPositions);
+  }
   // transformers 5 always writes rope_parameters. Without scaling, the object may contain only rope_theta.
   if (is_type_required || part.Has("rope_type") || part.Has("type"))
     ReadScaling(part, outer, config, config.rope_scaling);
@@ -136,6 +157,8 @@ void ReadRopeConfig(const ConfigFields& fields, ModelConfig& config) {
   if (config.model_type == "gemma3_text") {
     config.rope_local_theta = fields.PositiveDouble("rope_local_base_freq", kMaxTheta).value_or(1e4);
   }
+  // The sliding layers of OLMo 3 use the base of the full layers, without scaling.
+  if (config.model_type == "olmo3") config.rope_local_theta = config.rope_theta;
   const bool is_new = fields.Has("rope_parameters");
   const char* key = is_new ? "rope_parameters" : "rope_scaling";
   if (!fields.Has(key)) return SetRotaryDim(fields, config);

@@ -169,11 +169,17 @@ QuantizationConfig ReadQuantization(const ConfigFields& config) {
   } else if (method == "fp8" || method == "fbgemm_fp8") {
     result.method = QuantizationMethod::kFp8;
     ReadFp8(fields, result);
+  } else if (method == "mxfp4") {
+    if (config.String("model_type").value_or("") != "gpt_oss") {
+      fields.Reject("quant_method", "mxfp4 is supported only with model_type gpt_oss");
+    }
+    result.method = QuantizationMethod::kMxfp4;
+    ReadNames(fields, "modules_to_not_convert", result.ignored.names);
   } else if (method == "compressed-tensors") {
     result.method = QuantizationMethod::kCompressedTensors;
     ReadCompressedTensors(fields, result);
   } else {
-    fields.Reject("quant_method", "not one of awq, compressed-tensors, fbgemm_fp8, fp8, gptq");
+    fields.Reject("quant_method", "not one of awq, compressed-tensors, fbgemm_fp8, fp8, gptq, mxfp4");
   }
   return result;
 }
