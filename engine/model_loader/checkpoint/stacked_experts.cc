@@ -5,6 +5,7 @@
 namespace vllm {
 
 std::optional<StackedExperts::Part> StackedExperts::Find(std::string_view name) const {
+  constexpr int64_t kMaxSize = int64_t{1} << 32;
   constexpr std::string_view kExperts = ".experts.";
   constexpr std::string_view kWeight = ".weight";
   const size_t experts = name.rfind(kExperts);
@@ -24,9 +25,10 @@ std::optional<StackedExperts::Part> StackedExperts::Find(std::string_view name) 
   if (!gate_up_shape || !down_shape || gate_up_shape->size() != 3 || down_shape->size() != 3) return std::nullopt;
   // Other models, such as gpt-oss, have transposed matrices under the same names.
   const int64_t num_experts = (*gate_up_shape)[0], hidden_size = (*gate_up_shape)[2], intermediate = (*down_shape)[2];
+  if (intermediate <= 0 || intermediate > kMaxSize || hidden_size <= 0) return std::nullopt;
   const bool fits = *gate_up_shape == std::vector<int64_t>{num_experts, 2 * intermediate, hidden_size} &&
                     *down_shape == std::vector<int64_t>{num_experts, hidden_size, intermediate};
-  if (!fits || part.expert >= num_experts || hidden_size <= 0 || intermediate <= 0) return std::nullopt;
+  if (!fits || part.expert >= num_experts) return std::nullopt;
   part.stacked = is_down ? down : gate_up;
   part.shape = is_down ? *down_shape : *gate_up_shape;
   part.num_rows = is_down ? hidden_size : intermediate;
