@@ -34,7 +34,7 @@ struct LayerSpec {
   BlockSpec mlp_block{"mlp.", "post_attention_layernorm", "", ""};
   MlpSpec mlp;
   std::optional<MoeSpec> moe;                             // replaces mlp
-  std::optional<MlpWithExpertsSpec> parallel_experts;   // their output is added to that of mlp
+  std::optional<MlpWithExpertsSpec> parallel_experts;     // their output is added to that of mlp
   std::optional<PerLayerInputBlockSpec> per_layer_input;  // a third block
   std::string layer_scalar;  // tensor of one element that multiplies the layer's output; empty: none
   // Both blocks read the layer's input: x += attention(in_norm(x)) + mlp(in_norm(x)). An MLP block without in_norm then
