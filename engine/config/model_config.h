@@ -48,6 +48,8 @@ struct LayerConfig {
   int64_t intermediate_size = 0;  // 0: ModelConfig::intermediate_size
   // Gemma 4: the layer whose K and V this layer reads instead of having its own; below 0: its own.
   int64_t kv_source_layer = -1;
+  // Gemma 3n: gates below mean + gate_cutoff * standard deviation become 0; see MlpSpec.
+  std::optional<double> gate_cutoff;
   bool values_are_keys = false;  // Gemma 4: there is no v_proj; values are the keys before norm and rotation
 };
 
@@ -104,6 +106,10 @@ struct ModelConfig {
   int64_t moe_intermediate_size = 0;
   int64_t shared_expert_intermediate_size = 0;
   bool norm_topk_prob = false;
+  int64_t altup_num_inputs = 0;  // Gemma 3n, like the next three fields: number of streams of hidden states
+  int64_t altup_active_idx = 0;
+  bool altup_correct_scale = false;
+  int64_t laurel_rank = 0;
   int64_t hidden_size_per_layer_input = 0;  // Gemma 4: each layer has an embedding of this size; 0: none
   int64_t vocab_size_per_layer_input = 0;   // number of rows of the table of these embeddings
   // Prefix of the text model's tensor names in a multimodal checkpoint, such as "language_model.".

@@ -14,10 +14,13 @@ namespace vllm {
 namespace {
 
 constexpr std::pair<std::string_view, std::string_view> kTextArchitectures[] = {
-    {"llama", "LlamaForCausalLM"},        {"mistral", "MistralForCausalLM"}, {"mixtral", "MixtralForCausalLM"},
-    {"qwen2", "Qwen2ForCausalLM"},        {"qwen3", "Qwen3ForCausalLM"},     {"qwen3_moe", "Qwen3MoeForCausalLM"},
-    {"gemma2", "Gemma2ForCausalLM"},      {"gemma", "GemmaForCausalLM"},     {"gemma3_text", "Gemma3ForCausalLM"},
-    {"gemma4_text", "Gemma4ForCausalLM"}, {"granite", "GraniteForCausalLM"}, {"phi3", "Phi3ForCausalLM"},
+    {"llama", "LlamaForCausalLM"},        {"mistral", "MistralForCausalLM"},
+    {"mixtral", "MixtralForCausalLM"},    {"qwen2", "Qwen2ForCausalLM"},
+    {"qwen3", "Qwen3ForCausalLM"},        {"qwen3_moe", "Qwen3MoeForCausalLM"},
+    {"gemma2", "Gemma2ForCausalLM"},      {"gemma", "GemmaForCausalLM"},
+    {"gemma3_text", "Gemma3ForCausalLM"}, {"gemma3n_text", "Gemma3nForCausalLM"},
+    {"gemma4_text", "Gemma4ForCausalLM"}, {"granite", "GraniteForCausalLM"},
+    {"phi3", "Phi3ForCausalLM"},
 };
 
 }  // namespace

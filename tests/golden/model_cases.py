@@ -17,6 +17,9 @@ FAMILIES = {
     "GemmaForCausalLM": ("GemmaConfig", dict(head_dim=12)),
     "Gemma2ForCausalLM": ("Gemma2Config", dict(head_dim=12)),
     "Gemma3ForCausalLM": ("Gemma3TextConfig", dict(head_dim=12, num_hidden_layers=3, hidden_size=24)),
+    "Gemma3nForCausalLM": ("Gemma3nTextConfig", dict(head_dim=8, num_hidden_layers=3, hidden_size=24, laurel_rank=5,
+                                                     hidden_size_per_layer_input=4, vocab_size_per_layer_input=64,
+                                                     num_kv_shared_layers=0, intermediate_size=20)),
     "Gemma4ForCausalLM": ("Gemma4TextConfig", dict(head_dim=8, global_head_dim=12, num_hidden_layers=3, hidden_size=24,
                                                    hidden_size_per_layer_input=0, vocab_size_per_layer_input=64,
                                                    tie_word_embeddings=True)),
@@ -90,6 +93,18 @@ CASES = {
     "gemma3_vision": ("Gemma3ForCausalLM", dict(sliding_window=9, query_pre_attn_scalar=12), {"style": "vision"}),
     "gemma3_vision_old": ("Gemma3ForCausalLM", dict(sliding_window=9, query_pre_attn_scalar=12),
                           {"style": "vision_old"}),
+    "gemma3n": ("Gemma3nForCausalLM", dict(sliding_window=9, activation_sparsity_pattern=[0.9, 0.0, 0.3],
+                                           layer_types=[SLIDING, SLIDING, FULL]), {}),
+    "gemma3n_shared_old": ("Gemma3nForCausalLM", dict(sliding_window=17, num_kv_shared_layers=2, num_hidden_layers=4,
+                                                      intermediate_size=[14, 20, 20, 14], altup_num_inputs=3,
+                                                      altup_active_idx=1, altup_correct_scale=False,
+                                                      vocab_size_per_layer_input=50, rope_theta=5e4,
+                                                      rope_local_base_freq=300.0,
+                                                      activation_sparsity_pattern=[0.0, 0.5, 0.0, 0.8],
+                                                      layer_types=[SLIDING, FULL, SLIDING, FULL]), {"style": "old"}),
+    "gemma3n_vision": ("Gemma3nForCausalLM", dict(sliding_window=9, final_logit_softcapping=2.0, num_hidden_layers=2,
+                                                  num_kv_shared_layers=1, layer_types=[FULL, FULL]),
+                       {"style": "vision"}),
     "gemma4": ("Gemma4ForCausalLM", dict(sliding_window=9, final_logit_softcapping=3.0, rope_parameters=GEMMA4_ROPE,
                                          layer_types=[SLIDING, SLIDING, FULL]), {}),
     "gemma4_k_eq_v": ("Gemma4ForCausalLM", dict(sliding_window=9, attention_k_eq_v=True, num_global_key_value_heads=1,
@@ -191,7 +206,8 @@ def make_model(architecture, overrides, seed):
     torch.manual_seed(seed)
     model = getattr(transformers, architecture)(make_config(architecture, overrides)).eval()
     is_gemma = architecture.startswith("Gemma")
-    norm_offset = 0.0 if is_gemma and not architecture.startswith("Gemma4") else 1.0
+    # The norms of Gemma 1 to 3 add 1 to their weights.
+    norm_offset = 0.0 if architecture in ("GemmaForCausalLM", "Gemma2ForCausalLM", "Gemma3ForCausalLM") else 1.0
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             is_norm = "norm" in name or ".ln_" in name

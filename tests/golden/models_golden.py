@@ -41,7 +41,8 @@ def old_config(config):
     config["torch_dtype"] = config.pop("dtype")
     if config["model_type"] == "gemma4_text":
         return gemma4_hub_config(config)
-    config.pop("layer_types", None)
+    if config["model_type"] != "gemma3n_text":
+        config.pop("layer_types", None)
     rope = config.pop("rope_parameters", None)
     if not rope:
         return config

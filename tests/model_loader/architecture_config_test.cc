@@ -142,6 +142,31 @@ TEST(ArchitectureConfigTest, MissingFieldsGetTheArchitecturesDefaults) {
   EXPECT_EQ(gemma2.query_pre_attn_scalar, 256.0);
   EXPECT_EQ(gemma2.norm_offset, 1.0);
   EXPECT_FALSE(Load(Config("gemma2", {{"attn_logit_softcapping", nullptr}})).attn_logit_softcapping);
+  json gemma3n_fields = Config("gemma3n_text", {{"num_hidden_layers", 35}});
+  for (const char* name : {"num_key_value_heads", "head_dim"}) gemma3n_fields.erase(name);
+  const ModelConfig gemma3n = Load(gemma3n_fields);
+  EXPECT_EQ(gemma3n.num_key_value_heads, 2);
+  EXPECT_EQ(gemma3n.head_dim, 256);
+  EXPECT_EQ(gemma3n.hidden_act, "gelu_pytorch_tanh");
+  EXPECT_TRUE(gemma3n.tie_word_embeddings);
+  EXPECT_EQ(gemma3n.sliding_window, 512);
+  EXPECT_EQ(gemma3n.rope_theta, 1e6);
+  EXPECT_EQ(gemma3n.rope_local_theta, 1e4);
+  EXPECT_EQ(gemma3n.final_logit_softcapping, 30.0);
+  EXPECT_EQ(gemma3n.hidden_size_per_layer_input, 256);
+  EXPECT_EQ(gemma3n.vocab_size_per_layer_input, 262144);
+  EXPECT_EQ(gemma3n.laurel_rank, 64);
+  EXPECT_EQ(gemma3n.altup_num_inputs, 4);
+  EXPECT_EQ(gemma3n.altup_active_idx, 0);
+  EXPECT_TRUE(gemma3n.altup_correct_scale);
+  EXPECT_EQ(gemma3n.norm_offset, 0.0);
+  EXPECT_EQ(gemma3n.layers[3].sliding_window, 512);
+  EXPECT_EQ(gemma3n.layers[4].sliding_window, 0);
+  EXPECT_LT(gemma3n.layers[19].kv_source_layer, 0);
+  EXPECT_EQ(gemma3n.layers[20].kv_source_layer, 18);
+  EXPECT_EQ(gemma3n.layers[24].kv_source_layer, 19);
+  EXPECT_NEAR(gemma3n.layers[9].gate_cutoff.value(), 1.6448536, 1e-6);
+  EXPECT_FALSE(gemma3n.layers[10].gate_cutoff);
   json gemma4_fields =
       Config("gemma4_text",
              {{"enable_moe_block", true}, {"num_experts", 4}, {"top_k_experts", 2}, {"moe_intermediate_size", 12}});

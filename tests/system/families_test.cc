@@ -54,9 +54,9 @@ class FamiliesTest : public testing::TestWithParam<const char*> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Families, FamiliesTest,
-                         testing::Values("gemma3", "gemma2", "gemma4_k_eq_v", "gemma4_shared", "gemma4_moe",
-                                         "mixtral_window", "qwen2_window", "phi3_long", "opt_350m", "gpt2",
-                                         "smollm3_window", "olmo2", "qwen2_moe"),
+                         testing::Values("gemma3", "gemma2", "gemma3n_shared_old", "gemma4_k_eq_v", "gemma4_shared",
+                                         "gemma4_moe", "mixtral_window", "qwen2_window", "phi3_long", "opt_350m",
+                                         "gpt2", "smollm3_window", "olmo2", "qwen2_moe"),
                          [](const auto& family) { return std::string(family.param); });
 
 TEST_P(FamiliesTest, SchedulesDoNotChangeResults) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "engine/config/escape.h"
+#include "engine/model_loader/hf/gemma3n_config.h"
 #include "engine/model_loader/hf/gemma4_config.h"
 
 namespace vllm {
@@ -100,6 +101,7 @@ bool IsSlidingByDefault(const ConfigFields& fields, const std::string& model_typ
   }
   if (model_type == "gemma2") return layer % 2 == 0;
   if (model_type == "gemma3_text") return (layer + 1) % fields.Int("sliding_window_pattern", 1, kMax).value_or(6) != 0;
+  if (model_type == "gemma3n_text") return (layer + 1) % 5 != 0;
   if (model_type == "gemma4_text") return (layer + 1) % 6 != 0;
   if (model_type == "smollm3") return !config.use_rope;
   return model_type == "mistral" || model_type == "mixtral" || model_type == "phi3" || model_type == "qwen3_moe";
@@ -129,7 +131,8 @@ void ReadExpertLayers(const ConfigFields& fields, ModelConfig& config) {
 }
 
 bool HasLayerTypes(const std::string& model_type) {
-  for (const char* name : {"qwen2", "qwen3", "qwen2_moe", "gemma2", "gemma3_text", "gemma4_text", "smollm3"}) {
+  for (const char* name :
+       {"qwen2", "qwen3", "qwen2_moe", "gemma2", "gemma3_text", "gemma3n_text", "gemma4_text", "smollm3"}) {
     if (model_type == name) return true;
   }
   return false;
@@ -164,6 +167,7 @@ void ReadWindows(const ConfigFields& fields, ModelConfig& config) {
 void ReadArchitectureConfig(const ConfigFields& fields, ModelConfig& config) {
   const std::string& model_type = config.model_type;
   if (model_type == "gemma" || model_type == "gemma2" || model_type == "gemma3_text") ReadGemma(fields, config);
+  if (model_type == "gemma3n_text") ReadGemma3n(fields, config);
   if (model_type == "gemma4_text") ReadGemma4(fields, config);
   if (model_type == "granite") ReadGranite(fields, config);
   if (model_type == "opt") ReadOpt(fields, config);
@@ -184,6 +188,7 @@ void ReadLayerConfigs(const ConfigFields& fields, ModelConfig& config) {
   ReadRopeLayers(fields, config);
   ReadExpertLayers(fields, config);
   ReadWindows(fields, config);
+  if (config.model_type == "gemma3n_text") ReadGemma3nLayers(fields, config);
   if (config.model_type == "gemma4_text") ReadGemma4Layers(fields, config);
 }
 

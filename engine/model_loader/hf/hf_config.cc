@@ -59,6 +59,11 @@ int64_t ReadIntermediateSize(const ConfigFields& fields, const ModelConfig& conf
   const char* name = NameOf(fields, {"intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size"});
   const bool defaults_to_four_times = config.model_type == "gpt2" || config.model_type == "falcon";
   if (!fields.Has(name) && defaults_to_four_times) return 4 * config.hidden_size;
+  if (config.model_type == "gemma3n_text" && fields.Has(name) && fields.At(name).is_array()) {
+    const std::vector<int64_t> widths = fields.Ints(name, 1, kMaxSize);
+    if (widths.empty()) fields.Reject(name, "must not be empty");
+    return widths[0];  // ReadGemma3nLayers reads the others
+  }
   return fields.RequiredInt(name, 1, kMaxSize);
 }
 
