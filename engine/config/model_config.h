@@ -55,6 +55,8 @@ struct LayerConfig {
   int64_t intermediate_size = 0;  // 0: ModelConfig::intermediate_size
   // Gemma 4: the layer whose K and V this layer reads instead of having its own; below 0: its own.
   int64_t kv_source_layer = -1;
+  // Gemma 3n: gates below mean + gate_cutoff * standard deviation become 0; see MlpSpec.
+  std::optional<double> gate_cutoff;
   bool values_are_keys = false;  // Gemma 4: there is no v_proj; values are the keys before norm and rotation
 };
 
@@ -117,9 +119,21 @@ struct ModelConfig {
   int64_t linear_value_head_dim = 0;
   int64_t linear_num_key_heads = 0;
   int64_t linear_num_value_heads = 0;
-  bool linear_tiled_value_heads = false;    // see GatedDeltaNetSpec::tiled_value_heads
-  int64_t conv_l_cache = 0;                 // LFM2: the taps of its convolutions
-  bool conv_bias = false;                   // LFM2
+  bool linear_tiled_value_heads = false;  // see GatedDeltaNetSpec::tiled_value_heads
+  // Mamba-2 (Granite 4), with the names of transformers.
+  int64_t mamba_n_heads = 0;
+  int64_t mamba_d_head = 0;
+  int64_t mamba_n_groups = 1;
+  int64_t mamba_d_state = 0;
+  int64_t mamba_d_conv = 0;
+  bool mamba_conv_bias = true;
+  bool mamba_proj_bias = false;
+  int64_t conv_l_cache = 0;      // LFM2: the taps of its convolutions
+  bool conv_bias = false;        // LFM2
+  int64_t altup_num_inputs = 0;  // Gemma 3n, like the next three fields: number of streams of hidden states
+  int64_t altup_active_idx = 0;
+  bool altup_correct_scale = false;
+  int64_t laurel_rank = 0;
   int64_t hidden_size_per_layer_input = 0;  // Gemma 4: each layer has an embedding of this size; 0: none
   int64_t vocab_size_per_layer_input = 0;   // number of rows of the table of these embeddings
   double swiglu_alpha = 1.702;              // gpt-oss, like swiglu_limit

@@ -13,6 +13,7 @@ DecoderSpec FalconSpec(const ModelConfig& config);
 DecoderSpec GemmaSpec(const ModelConfig& config);
 DecoderSpec Gemma2Spec(const ModelConfig& config);
 DecoderSpec Gemma3Spec(const ModelConfig& config);
+DecoderSpec Gemma3nSpec(const ModelConfig& config);
 DecoderSpec Gemma4Spec(const ModelConfig& config);
 DecoderSpec GlmSpec(const ModelConfig& config);
 DecoderSpec Glm4Spec(const ModelConfig& config);

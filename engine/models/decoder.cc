@@ -45,6 +45,7 @@ DecoderModel::DecoderModel(const LoadContext& load, const DecoderSpec& spec)
   int num_tables = 0;
   LoadProgress* const progress = load.config.load.progress.get();
   if (progress != nullptr) progress->num_layers += static_cast<int64_t>(spec.layer.size());
+  if (spec.alt_up_streams) alt_up_streams_.emplace(load, config_, prefix, *spec.alt_up_streams);
   if (spec.per_layer_inputs) per_layer_inputs_.emplace(load, config_, prefix, *spec.per_layer_inputs);
   std::vector<size_t> kv_index;  // [num_layers] index in cached_layers_.attention of the K and V that the layer reads
   for (size_t i = 0; i < spec.layer.size(); ++i) {
@@ -70,6 +71,11 @@ DecoderModel::DecoderModel(const LoadContext& load, const DecoderSpec& spec)
   scratch_.normed = Floats(max_tokens, config_.hidden_size);
   scratch_.delta = Floats(max_tokens, config_.hidden_size);
   scratch_.inner = Floats(1, inner);
+  if (alt_up_streams_) {
+    scratch_.streams = Floats(max_tokens, alt_up_streams_->num_streams() * config_.hidden_size);
+    scratch_.activated = Floats(max_tokens, config_.hidden_size);
+    scratch_.laurel = Floats(max_tokens, config_.hidden_size);
+  }
   if (spec.per_layer_inputs) scratch_.per_layer_inputs = Floats(max_tokens, spec.per_layer_inputs->total_size());
 }
 
@@ -116,12 +122,14 @@ size_t DecoderModel::ReserveScratch(int64_t max_tokens, int64_t max_logits_rows)
     project_out_->Reserve(max_logits_rows);
   }
   if (per_layer_inputs_) per_layer_inputs_->Reserve(max_tokens);
+  if (alt_up_streams_) alt_up_streams_->Reserve(max_tokens);
   for (const std::unique_ptr<DecoderLayer>& layer : layers_) layer->Reserve(max_tokens);
   embed_tokens_->Reserve(lm_head_ ? 1 : max_logits_rows);
   if (lm_head_) lm_head_->Reserve(max_logits_rows);
   lm_head_lora_.Reserve(step_, max_logits_rows);
   size_t bytes = scratch_.normed.size_bytes() + scratch_.delta.size_bytes() + scratch_.inner.size_bytes() +
                  embedded_.size_bytes() + projected_.size_bytes() + scratch_.per_layer_inputs.size_bytes() +
+                 scratch_.streams.size_bytes() + scratch_.activated.size_bytes() + scratch_.laurel.size_bytes() +
                  query_scales_.size_bytes() + (per_layer_inputs_ ? per_layer_inputs_->size_bytes() : 0);
   for (const kernels::AlignedBuffer& angles : angles_) bytes += angles.size_bytes();
   return bytes;
@@ -159,8 +167,17 @@ void DecoderModel::Forward(const ModelInput& input, KVCache& cache, float* hidde
     per_layer_inputs_->Forward(input.token_ids, hidden, scratch_.per_layer_inputs.as<float>(), input.lora_slots);
   }
   ComputeAngles(input);
-  for (const std::unique_ptr<DecoderLayer>& layer : layers_) layer->Forward(input, cache, tables_, scratch_, hidden);
-  if (norm_) norm_->Forward(hidden, static_cast<int64_t>(input.token_ids.size()), hidden);
+  float* states = hidden;
+  const auto num_tokens = static_cast<int64_t>(input.token_ids.size());
+  if (alt_up_streams_) {
+    states = scratch_.streams.as<float>();
+    alt_up_streams_->Expand(hidden, num_tokens, states, input.lora_slots);
+  }
+  for (const std::unique_ptr<DecoderLayer>& layer : layers_) layer->Forward(input, cache, tables_, scratch_, states);
+  if (alt_up_streams_) {
+    alt_up_streams_->Merge(states, num_tokens, scratch_.delta.as<float>(), hidden, input.lora_slots);
+  }
+  if (norm_) norm_->Forward(hidden, num_tokens, hidden);
 }
 
 void DecoderModel::ComputeLogits(const float* hidden, int64_t num_rows, float* logits, int64_t logits_stride,

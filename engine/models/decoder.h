@@ -43,6 +43,7 @@ class DecoderModel final : public Model {
   std::optional<PositionEmbedding> embed_positions_;
   std::optional<ColumnParallelLinear> project_in_, project_out_;  // replicated on every rank
   std::optional<PerLayerInputs> per_layer_inputs_;
+  std::optional<AltUpStreams> alt_up_streams_;
   std::vector<std::unique_ptr<DecoderLayer>> layers_;
   std::optional<Norm> norm_;
   std::optional<VocabParallelEmbedding> lm_head_;

@@ -1,6 +1,7 @@
 #include "engine/models/decoder_layer.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "engine/layers/for_each_row.h"
 
@@ -49,6 +50,8 @@ DecoderLayer::DecoderLayer(const LoadContext& load, const DecoderSpec& decoder, 
     mlp_.emplace(load, load.config.model, mlp_prefix, spec.mlp);
   }
   if (spec.per_layer_input) per_layer_input_.emplace(load, load.config.model, prefix, *spec.per_layer_input);
+  if (spec.alt_up) alt_up_.emplace(load, load.config.model, prefix, *spec.alt_up);
+  if (spec.laurel) laurel_.emplace(load, load.config.model, prefix, *spec.laurel);
   if (!spec.layer_scalar.empty()) layer_scalar_ = LoadLayerScalar(load.weights, prefix + spec.layer_scalar);
 }
 
@@ -70,6 +73,8 @@ int64_t DecoderLayer::scratch_floats(int64_t num_tokens) const {
   if (moe_) floats = std::max(floats, moe_->scratch_floats(num_tokens));
   if (mlp_with_experts_) floats = std::max(floats, mlp_with_experts_->scratch_floats(num_tokens));
   if (per_layer_input_) floats = std::max(floats, per_layer_input_->scratch_floats(num_tokens));
+  if (alt_up_) floats = std::max(floats, alt_up_->scratch_floats(num_tokens));
+  if (laurel_) floats = std::max(floats, laurel_->scratch_floats(num_tokens));
   return floats;
 }
 
@@ -80,10 +85,13 @@ void DecoderLayer::Reserve(int64_t max_tokens) const {
   if (moe_) moe_->Reserve(max_tokens);
   if (mlp_with_experts_) mlp_with_experts_->Reserve(max_tokens);
   if (per_layer_input_) per_layer_input_->Reserve(max_tokens);
+  if (alt_up_) alt_up_->Reserve(max_tokens);
+  if (laurel_) laurel_->Reserve(max_tokens);
 }
 
 void DecoderLayer::Forward(const ModelInput& input, KVCache& cache, const std::vector<RotaryAngles>& tables,
                            LayerScratch& scratch, float* hidden) {
+  if (alt_up_) return ForwardStreams(input, cache, tables, scratch, hidden);
   const auto num_tokens = static_cast<int64_t>(input.token_ids.size());
   auto* normed = scratch.normed.as<float>();
   auto* delta = scratch.delta.as<float>();
@@ -108,7 +116,10 @@ void DecoderLayer::Forward(const ModelInput& input, KVCache& cache, const std::v
   RunMlp(input, x, hidden, inner, delta);
   AddDelta(mlp_norms_, num_tokens, delta, hidden);
   if (per_layer_input_) {
-    per_layer_input_->Forward(scratch.per_layer_inputs.as<float>(), num_tokens, inner, delta, hidden, input.lora_slots);
+    per_layer_input_->Forward(scratch.per_layer_inputs.as<float>(), hidden, num_tokens, inner, delta, input.lora_slots);
+    ForEachRow(step_, num_tokens, hidden_size_, [&](int64_t row) {
+      step_.kernels->add(hidden + row * hidden_size_, delta + row * hidden_size_, hidden_size_);
+    });
   }
   if (layer_scalar_ == 1.0f) return;
   ForEachRow(step_, num_tokens, hidden_size_,
@@ -123,6 +134,36 @@ void DecoderLayer::Mix(const ModelInput& input, KVCache& cache, const std::vecto
   } else {
     mixer_->Forward(input.recurrent, cache, x, num_tokens, scratch, out, input.lora_slots);
   }
+}
+
+void DecoderLayer::ForwardStreams(const ModelInput& input, KVCache& cache, const std::vector<RotaryAngles>& tables,
+                                  LayerScratch& scratch, float* streams) {
+  const auto num_tokens = static_cast<int64_t>(input.token_ids.size());
+  auto* normed = scratch.normed.as<float>();
+  auto* delta = scratch.delta.as<float>();
+  auto* inner = scratch.inner.as<float>();
+  auto* activated = scratch.activated.as<float>();
+  auto* laurel = scratch.laurel.as<float>();
+  alt_up_->Predict(num_tokens, normed, inner, streams);
+  const float* active = alt_up_->Active(streams, num_tokens);
+  attention_norms_.in->Forward(active, num_tokens, normed);
+  laurel_->Forward(normed, num_tokens, inner, laurel, input.lora_slots);
+  Mix(input, cache, tables, normed, inner, delta);
+  std::copy_n(active, num_tokens * hidden_size_, activated);
+  AddDelta(attention_norms_, num_tokens, delta, activated);
+  ForEachRow(step_, num_tokens, 2 * hidden_size_, [&](int64_t row) {
+    float* x = activated + row * hidden_size_;
+    step_.kernels->add(x, laurel + row * hidden_size_, hidden_size_);
+    step_.kernels->scale(x, std::sqrt(0.5f), hidden_size_);
+  });
+  mlp_norms_.in->Forward(activated, num_tokens, normed);
+  RunMlp(input, normed, activated, inner, delta);
+  AddDelta(mlp_norms_, num_tokens, delta, activated);
+  alt_up_->Correct(activated, num_tokens, normed, inner, streams);
+  alt_up_->ScaleOutput(num_tokens, streams, activated);
+  per_layer_input_->Forward(scratch.per_layer_inputs.as<float>(), activated, num_tokens, inner, delta,
+                            input.lora_slots);
+  alt_up_->AddToOthers(delta, num_tokens, streams);
 }
 
 void DecoderLayer::RunMlp(const ModelInput& input, const float* x, const float* hidden, float* scratch, float* out) {

@@ -19,6 +19,8 @@ struct LayerScratch {
   kernels::AlignedBuffer delta;             // [max_tokens, hidden_size] output of a block
   kernels::AlignedBuffer inner;             // scratch inside a block, large enough for every layer
   kernels::AlignedBuffer per_layer_inputs;  // [max_tokens, PerLayerInputsSpec::total_size()] if the model has them
+  // With AltUp, [num_streams, max_tokens, hidden_size], [max_tokens, hidden_size] and [max_tokens, hidden_size]
+  kernels::AlignedBuffer streams, activated, laurel;
 };
 
 class DecoderLayer {
@@ -32,11 +34,14 @@ class DecoderLayer {
   int64_t scratch_floats(int64_t num_tokens) const;
   // Reserves the rank's scratch for Forward with up to `max_tokens` tokens.
   void Reserve(int64_t max_tokens) const;
-  // Updates hidden [num_tokens, hidden_size] in place.
+  // Updates hidden [num_tokens, hidden_size] in place. With AltUp, it is [num_streams, num_tokens, hidden_size].
   void Forward(const ModelInput& input, KVCache& cache, const std::vector<RotaryAngles>& tables, LayerScratch& scratch,
                float* hidden);
 
  private:
+  void ForwardStreams(const ModelInput& input, KVCache& cache, const std::vector<RotaryAngles>& tables,
+                      LayerScratch& scratch, float* streams);
+
   struct Norms {
     std::optional<Norm> in, out, sum;
   };
@@ -59,6 +64,8 @@ class DecoderLayer {
   std::optional<SparseMoe> moe_;
   std::optional<MlpWithExperts> mlp_with_experts_;
   std::optional<PerLayerInputBlock> per_layer_input_;
+  std::optional<AltUp> alt_up_;
+  std::optional<Laurel> laurel_;
   float layer_scalar_ = 1.0f;
 };
 

@@ -52,6 +52,7 @@ DecoderSpec BaseDecoderSpec(const ModelConfig& config) {
     layer.attention.values_are_keys = layer_config.values_are_keys;
     layer.attention.sliding_window = layer_config.sliding_window;
     layer.mlp.intermediate_size = config.IntermediateSize(layer_config);
+    layer.mlp.gate_cutoff = layer_config.gate_cutoff;
     layer.attention.rotary_table = !layer_config.use_rope ? -1 : layer_config.use_local_rope ? 1 : 0;
     spec.layer.push_back(layer);
   }

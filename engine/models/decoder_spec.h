@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "engine/config/model_config.h"
+#include "engine/layers/alt_up/alt_up.h"
+#include "engine/layers/alt_up/laurel.h"
 #include "engine/layers/attention/decoder_attention.h"
 #include "engine/layers/mlp/mlp.h"
 #include "engine/layers/mlp/mlp_with_experts.h"
@@ -43,6 +45,10 @@ struct LayerSpec {
   std::optional<MoeSpec> moe;                             // replaces mlp
   std::optional<MlpWithExpertsSpec> parallel_experts;     // their output is added to that of mlp
   std::optional<PerLayerInputBlockSpec> per_layer_input;  // a third block
+  // Gemma 3n: the layer computes one of several streams, and has a branch parallel to attention. REQUIRES: both or
+  // none; with them, per_layer_input and no parallel blocks.
+  std::optional<AltUpSpec> alt_up;
+  std::optional<LaurelSpec> laurel;
   std::string layer_scalar;  // tensor of one element that multiplies the layer's output; empty: none
   // Both blocks read the layer's input: x += attention(in_norm(x)) + mlp(in_norm(x)). An MLP block without in_norm then
   // reads the output of attention's in_norm.
@@ -65,6 +71,7 @@ struct DecoderSpec {
   double logits_scale = 1.0;
   double logits_softcap = 0.0;  // 0: none
   std::optional<PerLayerInputsSpec> per_layer_inputs;
+  std::optional<AltUpStreamsSpec> alt_up_streams;
   std::vector<LayerSpec> layer;
 };
 

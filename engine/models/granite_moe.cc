@@ -1,13 +1,26 @@
 // GraniteMoeForCausalLM (Granite 3 MoE, PowerMoE), GraniteMoeSharedForCausalLM and GraniteMoeHybridForCausalLM (Granite
-// 4, only without Mamba layers): Granite with experts, an MLP that all tokens share, or both. The weights of the chosen
-// experts are a softmax over their logits.
+// 4): Granite with experts, an MLP that all tokens share, or both. The weights of the chosen experts are a softmax over
+// their logits. Most layers of Granite 4's hybrid models have Mamba-2 instead of attention.
 #include "engine/models/architecture_specs.h"
 
 namespace vllm {
 
 DecoderSpec GraniteMoeSpec(const ModelConfig& config) {
   DecoderSpec spec = BaseDecoderSpec(config);
-  for (LayerSpec& layer : spec.layer) {
+  for (size_t i = 0; i < spec.layer.size(); ++i) {
+    LayerSpec& layer = spec.layer[i];
+    if (config.layers[i].mixer == LayerMixer::kMamba2) {
+      layer.attention_block.prefix = "mamba.";
+      layer.mamba2 = {.num_heads = config.mamba_n_heads,
+                      .head_dim = config.mamba_d_head,
+                      .num_groups = config.mamba_n_groups,
+                      .state_size = config.mamba_d_state,
+                      .num_taps = config.mamba_d_conv,
+                      .conv_bias = config.mamba_conv_bias,
+                      .proj_bias = config.mamba_proj_bias,
+                      .activation = layer.mlp.activation,
+                      .norm_eps = config.rms_norm_eps};
+    }
     MlpSpec shared = layer.mlp;
     shared.gate_up_proj = "input_linear";
     shared.down_proj = "output_linear";

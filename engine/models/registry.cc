@@ -32,6 +32,7 @@ constexpr Architecture kArchitectures[] = {
     {"GPT2LMHeadModel", Gpt2Spec},
     {"Gemma2ForCausalLM", Gemma2Spec},
     {"Gemma3ForCausalLM", Gemma3Spec},
+    {"Gemma3nForCausalLM", Gemma3nSpec},
     {"Gemma4ForCausalLM", Gemma4Spec},
     {"GemmaForCausalLM", GemmaSpec},
     {"Lfm2ForCausalLM", Lfm2Spec},
@@ -68,6 +69,7 @@ constexpr Architecture kArchitectures[] = {
 
     // Vision-language models; only their text model runs.
     {"Gemma3ForConditionalGeneration", VisionLanguageSpec},
+    {"Gemma3nForConditionalGeneration", VisionLanguageSpec},
     {"Gemma4ForConditionalGeneration", VisionLanguageSpec},
     {"InternVLForConditionalGeneration", VisionLanguageSpec},
     {"LlavaForConditionalGeneration", VisionLanguageSpec},

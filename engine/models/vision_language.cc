@@ -21,7 +21,7 @@ constexpr std::pair<std::string_view, std::string_view> kTextArchitectures[] = {
     {"gemma3_text", "Gemma3ForCausalLM"},    {"gemma4_text", "Gemma4ForCausalLM"},
     {"granite", "GraniteForCausalLM"},       {"phi3", "Phi3ForCausalLM"},
     {"qwen3_5_text", "Qwen3_5ForCausalLM"},  {"qwen3_5_moe_text", "Qwen3_5MoeForCausalLM"},
-    {"ministral3", "Ministral3ForCausalLM"},
+    {"ministral3", "Ministral3ForCausalLM"}, {"gemma3n_text", "Gemma3nForCausalLM"},
 };
 
 }  // namespace

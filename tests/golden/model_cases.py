@@ -21,6 +21,9 @@ FAMILIES = {
     "GemmaForCausalLM": ("GemmaConfig", dict(head_dim=12)),
     "Gemma2ForCausalLM": ("Gemma2Config", dict(head_dim=12)),
     "Gemma3ForCausalLM": ("Gemma3TextConfig", dict(head_dim=12, num_hidden_layers=3, hidden_size=24)),
+    "Gemma3nForCausalLM": ("Gemma3nTextConfig", dict(head_dim=8, num_hidden_layers=3, hidden_size=24, laurel_rank=5,
+                                                     hidden_size_per_layer_input=4, vocab_size_per_layer_input=64,
+                                                     num_kv_shared_layers=0, intermediate_size=20)),
     "Gemma4ForCausalLM": ("Gemma4TextConfig", dict(head_dim=8, global_head_dim=12, num_hidden_layers=3, hidden_size=24,
                                                    hidden_size_per_layer_input=0, vocab_size_per_layer_input=64,
                                                    tie_word_embeddings=True)),
@@ -127,6 +130,18 @@ CASES = {
     "gemma3_vision": ("Gemma3ForCausalLM", dict(sliding_window=9, query_pre_attn_scalar=12), {"style": "vision"}),
     "gemma3_vision_old": ("Gemma3ForCausalLM", dict(sliding_window=9, query_pre_attn_scalar=12),
                           {"style": "vision_old"}),
+    "gemma3n": ("Gemma3nForCausalLM", dict(sliding_window=9, activation_sparsity_pattern=[0.9, 0.0, 0.3],
+                                           layer_types=[SLIDING, SLIDING, FULL]), {}),
+    "gemma3n_shared_old": ("Gemma3nForCausalLM", dict(sliding_window=17, num_kv_shared_layers=2, num_hidden_layers=4,
+                                                      intermediate_size=[14, 20, 20, 14], altup_num_inputs=3,
+                                                      altup_active_idx=1, altup_correct_scale=False,
+                                                      vocab_size_per_layer_input=50, rope_theta=5e4,
+                                                      rope_local_base_freq=300.0,
+                                                      activation_sparsity_pattern=[0.0, 0.5, 0.0, 0.8],
+                                                      layer_types=[SLIDING, FULL, SLIDING, FULL]), {"style": "old"}),
+    "gemma3n_vision": ("Gemma3nForCausalLM", dict(sliding_window=9, final_logit_softcapping=2.0, num_hidden_layers=2,
+                                                  num_kv_shared_layers=1, layer_types=[FULL, FULL]),
+                       {"style": "vision"}),
     "gemma4": ("Gemma4ForCausalLM", dict(sliding_window=9, final_logit_softcapping=3.0, rope_parameters=GEMMA4_ROPE,
                                          layer_types=[SLIDING, SLIDING, FULL]), {}),
     "gemma4_k_eq_v": ("Gemma4ForCausalLM", dict(sliding_window=9, attention_k_eq_v=True, num_global_key_value_heads=1,
@@ -281,6 +296,13 @@ CASES = {
     "granite_moe_hybrid_dense": ("GraniteMoeHybridForCausalLM", dict(embedding_multiplier=6.0, residual_multiplier=0.22, logits_scaling=0.7, attention_multiplier=0.21,
                                                                      num_local_experts=0, shared_intermediate_size=28,
                                                                      position_embedding_type="rope"), {}),
+    "granite_hybrid": ("GraniteMoeHybridForCausalLM", dict(
+        num_hidden_layers=3, layer_types=["linear_attention", "full_attention", "linear_attention"], mamba_n_heads=4,
+        mamba_expand=2, mamba_d_state=12), {}),
+    "granite_hybrid_groups_old": ("GraniteMoeHybridForCausalLM", dict(
+        num_local_experts=0, layer_types=["linear_attention", "full_attention"], mamba_n_heads=8, mamba_expand=1,
+        mamba_d_state=20, mamba_n_groups=2, mamba_d_conv=3, mamba_conv_bias=False, mamba_proj_bias=True,
+        residual_multiplier=0.22, tie_word_embeddings=True), {"style": "old"}),
     "phimoe": ("PhimoeForCausalLM", dict(attention_bias=True, lm_head_bias=True, router_jitter_noise=0.2), {"first_seed": 5}),
     "phimoe_short_old": ("PhimoeForCausalLM", dict(
         sliding_window=9, router_jitter_noise=0.5, max_position_embeddings=512, original_max_position_embeddings=128,
@@ -346,14 +368,15 @@ def make_model(architecture, overrides, seed):
     torch.manual_seed(seed)
     model = getattr(transformers, architecture)(make_config(architecture, overrides)).eval()
     is_gemma = architecture.startswith("Gemma")
+    # The norms of Gemma 1 to 3 and of Qwen3-Next add 1 to their weights.
+    adds_one = architecture in ("GemmaForCausalLM", "Gemma2ForCausalLM", "Gemma3ForCausalLM")
     has_linear_attention = architecture.startswith(("Qwen3Next", "Qwen3_5"))
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             is_norm = "norm" in name or ".ln_" in name
             is_token_table = parameter.ndim == 2 and any(
                 part in name for part in ("embed_tokens", "word_embeddings", "wte", "lm_head"))
-            is_zero_centered = ((is_gemma and not architecture.startswith("Gemma4"))
-                                or (has_linear_attention and "linear_attn" not in name))
+            is_zero_centered = adds_one or (has_linear_attention and "linear_attn" not in name)
             values = torch.randn_like(parameter)
             if is_token_table:
                 # Gemma multiplies the embedding by sqrt(hidden_size).

@@ -65,6 +65,25 @@ def gemma4(rng, overrides, window):
                          moe_intermediate_size=pick([10, 18]))
 
 
+def gemma3n(rng, overrides, window):
+    """Sets the switches of Gemma 3n."""
+    pick = rng.choice
+    layers = overrides["num_hidden_layers"]
+    kinds = [pick(["sliding_attention", "full_attention"]) for _ in range(layers)]
+    num_streams = pick([2, 4])
+    overrides.update(
+        layer_types=kinds, sliding_window=window, head_dim=pick([8, 10, 14, 24]), attention_bias=pick([True, False]),
+        num_kv_shared_layers=pick([n for n in range(layers) if set(kinds[:layers - n]) == set(kinds)]),
+        intermediate_size=[pick([14, 30, 44]) for _ in range(layers)], laurel_rank=pick([3, 8]),
+        activation_sparsity_pattern=[pick([0.0, 0.3, 0.95]) for _ in range(layers)], altup_num_inputs=num_streams,
+        altup_active_idx=rng.randrange(num_streams), altup_correct_scale=pick([True, False]),
+        hidden_size_per_layer_input=pick([4, 10]), vocab_size_per_layer_input=overrides["vocab_size"] - pick([0, 9]),
+        final_logit_softcapping=pick([2.0, 30.0]), rope_parameters=dict(
+            full_attention=pick([dict(rope_type="default", rope_theta=1e6),
+                                 dict(rope_type="linear", factor=8.0, rope_theta=1e5)]),
+            sliding_attention=dict(rope_type="default", rope_theta=pick([1e4, 200.0]))))
+
+
 def random_overrides(architecture, rng):
     pick = rng.choice
     kv_heads = pick([1, 2, 2, 4])
@@ -96,7 +115,9 @@ def random_overrides(architecture, rng):
         rope(rng, o, dim)
         if architecture == "Qwen3ForCausalLM":
             o.update(head_dim=own_head_dim, attention_bias=pick([True, False]))
-    if architecture == "Gemma4ForCausalLM":
+    if architecture == "Gemma3nForCausalLM":
+        gemma3n(rng, o, window)
+    elif architecture == "Gemma4ForCausalLM":
         gemma4(rng, o, window)
     elif architecture.startswith("Gemma"):
         o.update(head_dim=own_head_dim, attention_bias=pick([True, False]))
@@ -241,8 +262,10 @@ def random_overrides(architecture, rng):
             o.update(shared_intermediate_size=pick([0, 14, 22]))
         if architecture == "GraniteMoeHybridForCausalLM":
             o.update(shared_intermediate_size=pick([14, 22]), position_embedding_type=pick([None, "rope"]),
-                     num_local_experts=pick([0, sparse["num_experts"]]), mamba_n_heads=1, mamba_expand=1,
-                     layer_types=["full_attention"] * layers)
+                     num_local_experts=pick([0, sparse["num_experts"]]), mamba_n_heads=heads, mamba_expand=pick([1, 2]),
+                     mamba_n_groups=pick([1, 2]), mamba_d_state=pick([8, 20]), mamba_d_conv=pick([2, 4]),
+                     mamba_conv_bias=pick([True, False]), mamba_proj_bias=pick([True, False]),
+                     layer_types=[pick(["linear_attention", "full_attention"]) for _ in range(layers)])
     if architecture == "PhimoeForCausalLM":
         o.update(act, num_local_experts=pick([2, 5, 9]), num_experts_per_tok=2, attention_bias=pick([True, False]),
                  lm_head_bias=pick([True, False]), sliding_window=pick([None, window]),

@@ -41,9 +41,12 @@ def old_config(config):
     config["torch_dtype"] = config.pop("dtype")
     if config["model_type"] == "gemma4_text":
         return gemma4_hub_config(config)
-    layer_types = config.pop("layer_types", None)
+    if config["model_type"] == "gemma3n_text":
+        layer_types = None
+    else:
+        layer_types = config.pop("layer_types", None)
     if config["model_type"] == "granitemoehybrid":
-        config["layer_types"] = [{"full_attention": "attention"}[name] for name in layer_types]
+        config["layer_types"] = [{"full_attention": "attention"}.get(name, "mamba") for name in layer_types]
     # Without a window, transformers cannot make the list.
     if config["model_type"] == "exaone4" and config["sliding_window"] is None:
         config["layer_types"] = layer_types

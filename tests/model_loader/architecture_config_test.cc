@@ -142,6 +142,31 @@ TEST(ArchitectureConfigTest, MissingFieldsGetTheArchitecturesDefaults) {
   EXPECT_EQ(gemma2.query_pre_attn_scalar, 256.0);
   EXPECT_EQ(gemma2.norm_offset, 1.0);
   EXPECT_FALSE(Load(Config("gemma2", {{"attn_logit_softcapping", nullptr}})).attn_logit_softcapping);
+  json gemma3n_fields = Config("gemma3n_text", {{"num_hidden_layers", 35}});
+  for (const char* name : {"num_key_value_heads", "head_dim"}) gemma3n_fields.erase(name);
+  const ModelConfig gemma3n = Load(gemma3n_fields);
+  EXPECT_EQ(gemma3n.num_key_value_heads, 2);
+  EXPECT_EQ(gemma3n.head_dim, 256);
+  EXPECT_EQ(gemma3n.hidden_act, "gelu_pytorch_tanh");
+  EXPECT_TRUE(gemma3n.tie_word_embeddings);
+  EXPECT_EQ(gemma3n.sliding_window, 512);
+  EXPECT_EQ(gemma3n.rope_theta, 1e6);
+  EXPECT_EQ(gemma3n.rope_local_theta, 1e4);
+  EXPECT_EQ(gemma3n.final_logit_softcapping, 30.0);
+  EXPECT_EQ(gemma3n.hidden_size_per_layer_input, 256);
+  EXPECT_EQ(gemma3n.vocab_size_per_layer_input, 262144);
+  EXPECT_EQ(gemma3n.laurel_rank, 64);
+  EXPECT_EQ(gemma3n.altup_num_inputs, 4);
+  EXPECT_EQ(gemma3n.altup_active_idx, 0);
+  EXPECT_TRUE(gemma3n.altup_correct_scale);
+  EXPECT_EQ(gemma3n.norm_offset, 0.0);
+  EXPECT_EQ(gemma3n.layers[3].sliding_window, 512);
+  EXPECT_EQ(gemma3n.layers[4].sliding_window, 0);
+  EXPECT_LT(gemma3n.layers[19].kv_source_layer, 0);
+  EXPECT_EQ(gemma3n.layers[20].kv_source_layer, 18);
+  EXPECT_EQ(gemma3n.layers[24].kv_source_layer, 19);
+  EXPECT_NEAR(gemma3n.layers[9].gate_cutoff.value(), 1.6448536, 1e-6);
+  EXPECT_FALSE(gemma3n.layers[10].gate_cutoff);
   json gemma4_fields =
       Config("gemma4_text",
              {{"enable_moe_block", true}, {"num_experts", 4}, {"top_k_experts", 2}, {"moe_intermediate_size", 12}});
@@ -290,9 +315,21 @@ TEST(ArchitectureConfigTest, MissingFieldsGetTheArchitecturesDefaults) {
     EXPECT_EQ(granite.shared_expert_intermediate_size, model_type == std::string("granitemoehybrid") ? 1024 : 0);
     EXPECT_EQ(granite.layers[0].use_rope, model_type != std::string("granitemoehybrid"));
   }
-  const json mamba = {{"layer_types", {"attention", "mamba", "attention", "attention", "attention", "attention"}}};
-  EXPECT_NE(ErrorOf(Config("granitemoehybrid", mamba)).find("layer_types: only attention layers are supported (mamba)"),
-            std::string::npos);
+  json mamba = {{"layer_types", {"attention", "mamba", "attention", "attention", "attention", "attention"}}};
+  EXPECT_NE(ErrorOf(Config("granitemoehybrid", mamba)).find("mamba_n_heads: does not divide"), std::string::npos);
+  mamba["mamba_n_heads"] = 4;
+  const ModelConfig hybrid = Load(Config("granitemoehybrid", mamba));
+  EXPECT_EQ(hybrid.layers[0].mixer, LayerMixer::kAttention);
+  EXPECT_EQ(hybrid.layers[1].mixer, LayerMixer::kMamba2);
+  EXPECT_EQ(hybrid.mamba_n_groups, 1);
+  EXPECT_EQ(hybrid.mamba_d_state, 256);
+  EXPECT_EQ(hybrid.mamba_d_conv, 4);
+  EXPECT_EQ(hybrid.mamba_d_head * 4, 2 * hybrid.hidden_size);
+  EXPECT_TRUE(hybrid.mamba_conv_bias);
+  mamba["time_step_limit"] = {0.0, 0.1};
+  EXPECT_NE(ErrorOf(Config("granitemoehybrid", mamba)).find("time_step_limit: only no limit"), std::string::npos);
+  mamba["layer_types"][1] = "rnn";
+  EXPECT_NE(ErrorOf(Config("granitemoehybrid", mamba)).find("layer_types: unknown layer type (rnn"), std::string::npos);
   EXPECT_NE(ErrorOf(Config("granitemoehybrid")).find("layer_types: fewer entries"), std::string::npos);
   EXPECT_NE(ErrorOf(Config("granitemoe", {{"num_local_experts", 0}})).find("num_local_experts: "), std::string::npos);
   const ModelConfig phimoe = Load(Config("phimoe"));

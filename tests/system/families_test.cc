@@ -59,10 +59,10 @@ class FamiliesTest : public testing::TestWithParam<const char*> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Families, FamiliesTest,
-                         testing::Values("gemma3", "gemma2", "gemma4_k_eq_v", "gemma4_shared", "gemma4_moe",
-                                         "mixtral_window", "qwen2_window", "phi3_long", "opt_350m", "gpt2",
-                                         "smollm3_window", "olmo2", "qwen2_moe", "qwen3_next", "qwen3_5",
-                                         "qwen3_5_taps", "qwen3_5_moe", "lfm2", "gpt_oss_moe"),
+                         testing::Values("gemma3", "gemma2", "gemma3n_shared_old", "gemma4_k_eq_v", "gemma4_shared",
+                                         "gemma4_moe", "mixtral_window", "qwen2_window", "phi3_long", "opt_350m",
+                                         "gpt2", "smollm3_window", "olmo2", "qwen2_moe", "qwen3_next", "qwen3_5",
+                                         "qwen3_5_taps", "qwen3_5_moe", "lfm2", "gpt_oss_moe", "granite_hybrid"),
                          [](const auto& family) { return std::string(family.param); });
 
 TEST_P(FamiliesTest, SchedulesDoNotChangeResults) {

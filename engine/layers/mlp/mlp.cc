@@ -1,6 +1,7 @@
 #include "engine/layers/mlp/mlp.h"
 
 #include <array>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -56,6 +57,8 @@ Mlp::Mlp(const LoadContext& load, const ModelConfig& model, const std::string& p
       gated_(!spec.gate_proj.empty() || !spec.gate_up_proj.empty()),
       activation_(spec.activation),
       clamped_swiglu_(spec.clamped_swiglu),
+      gate_cutoff_(spec.gate_cutoff),
+      intermediate_size_(spec.intermediate_size),
       hidden_size_(model.hidden_size),
       shard_(ShardOf(spec.intermediate_size, load.step.rank(), load.step.world_size())),
       up_(load, model, model.hidden_size, UpSlices(load.weights, prefix, spec, shard_), spec.has_bias),
@@ -72,10 +75,39 @@ void Mlp::Forward(const float* x, int64_t num_rows, float* scratch, float* out, 
   }
 }
 
+void Mlp::CutOff(int64_t num_rows, int64_t stride, float* gate, float* sums) const {
+  const int64_t size = shard_.count;
+  const auto total = static_cast<double>(intermediate_size_);
+  float* means = sums;
+  float* variances = sums + num_rows;
+  // Sums in double, so that their rounding does not matter.
+  const auto sum_of = [&](int64_t row, const auto& term) {
+    double sum = 0.0;
+    for (int64_t i = 0; i < size; ++i) sum += term(double{gate[row * stride + i]});
+    return sum;
+  };
+  ForEachRow(step_, num_rows, 4 * size,
+             [&](int64_t row) { means[row] = static_cast<float>(sum_of(row, [](double x) { return x; }) / total); });
+  step_.communicator->AllReduce(means, num_rows);
+  ForEachRow(step_, num_rows, 4 * size, [&](int64_t row) {
+    const double mean = means[row];
+    variances[row] = static_cast<float>(sum_of(row, [mean](double x) { return (x - mean) * (x - mean); }) / total);
+  });
+  step_.communicator->AllReduce(variances, num_rows);
+  ForEachRow(step_, num_rows, 2 * size, [&](int64_t row) {
+    const float cutoff = means[row] + std::sqrt(variances[row]) * static_cast<float>(*gate_cutoff_);
+    for (float* x = gate + row * stride; x != gate + row * stride + size; ++x) {
+      const float above = *x - cutoff;
+      *x = above < 0.0f ? 0.0f : above;  // NaN stays NaN
+    }
+  });
+}
+
 void Mlp::ForwardRows(const float* x, int64_t num_rows, float* scratch, float* out, const int32_t* lora_slots) const {
   const int64_t stride = up_.out_features();
   const int64_t size = shard_.count;
   up_.Forward(x, hidden_size_, num_rows, scratch, stride, lora_slots);
+  if (gate_cutoff_) CutOff(num_rows, stride, scratch, scratch + num_rows * stride);
   ForEachRow(step_, num_rows, 4 * size, [&](int64_t row) {
     float* gate = scratch + row * stride;
     if (clamped_swiglu_) {

@@ -31,6 +31,9 @@ struct MlpSpec {
   int64_t intermediate_size = 0;
   kernels::Activation activation = kernels::Activation::kSilu;
   std::optional<ClampedSwiglu> clamped_swiglu;  // replaces `activation`. REQUIRES: gated
+  // Gemma 3n: before the activation, the gate becomes max(0, gate - (mean + gate_cutoff * standard deviation)) of the
+  // whole row.
+  std::optional<double> gate_cutoff;
 };
 
 // Returns the activation that model.hidden_act names. The names are those of transformers, such as "silu" and
@@ -44,7 +47,9 @@ class Mlp {
       bool reduce = true);
 
   // Number of floats in the scratch of Forward. Forward limits it by processing at most kRowsAtOnce rows at a time.
-  int64_t scratch_floats(int64_t num_rows) const { return std::min(num_rows, kRowsAtOnce) * up_.out_features(); }
+  int64_t scratch_floats(int64_t num_rows) const {
+    return std::min(num_rows, kRowsAtOnce) * (up_.out_features() + (gate_cutoff_ ? 2 : 0));
+  }
   void Reserve(int64_t max_rows) const {
     up_.Reserve(std::min(max_rows, kRowsAtOnce));
     down_.Reserve(std::min(max_rows, kRowsAtOnce));
@@ -56,12 +61,17 @@ class Mlp {
   // With this many rows, reading the weights again for the next rows costs little compared with the arithmetic.
   static constexpr int64_t kRowsAtOnce = 256;
 
+  // Applies gate_cutoff. gate: [num_rows, stride], of which this rank has shard_.count columns; sums: scratch of [2,
+  // num_rows].
+  void CutOff(int64_t num_rows, int64_t stride, float* gate, float* sums) const;
   void ForwardRows(const float* x, int64_t num_rows, float* scratch, float* out, const int32_t* lora_slots) const;
 
   const StepContext& step_;
   bool gated_;
   kernels::Activation activation_;
   std::optional<ClampedSwiglu> clamped_swiglu_;
+  std::optional<double> gate_cutoff_;
+  int64_t intermediate_size_;
   int64_t hidden_size_;
   Shard shard_;
   ColumnParallelLinear up_;  // gate and up if gated

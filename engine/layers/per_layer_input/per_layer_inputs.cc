@@ -1,7 +1,6 @@
 #include "engine/layers/per_layer_input/per_layer_inputs.h"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "engine/layers/for_each_row.h"
@@ -28,15 +27,17 @@ void PerLayerInputs::Forward(std::span<const int32_t> token_ids, const float* hi
   projection_.Forward(hidden, hidden_size_, num_tokens, out + shard_.begin, stride, lora_slots);
   // Each element is zero on all ranks except one, so the sum is exact.
   step_.communicator->AllReduce(out, num_tokens * stride);
-  const auto projection_scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(hidden_size_)));
-  const auto sum_scale = static_cast<float>(std::sqrt(0.5));
+  const auto projection_scale = static_cast<float>(spec_.projection_scale);
+  const auto table_scale = static_cast<float>(spec_.table_scale);
+  const auto sum_scale = static_cast<float>(spec_.sum_scale);
   ForEachRow(step_, num_tokens, 4 * stride, [&](int64_t row, int thread) {
     float* to = out + row * stride;
     step_.kernels->scale(to, projection_scale, stride);
     for (int64_t offset = 0; offset < stride; offset += spec_.size) norm_.Row(to + offset, to + offset);
     float* embedding = table_rows_.as<float>() + thread * stride;
-    table_.Read(token_ids[static_cast<size_t>(row)], embedding);
-    step_.kernels->add_scaled(to, embedding, static_cast<float>(spec_.table_scale), stride);
+    const int64_t token = token_ids[static_cast<size_t>(row)];
+    table_.Read(token < spec_.vocab_size ? token : 0, embedding);
+    step_.kernels->add_scaled(to, embedding, table_scale, stride);
     step_.kernels->scale(to, sum_scale, stride);
   });
 }
@@ -51,21 +52,17 @@ PerLayerInputBlock::PerLayerInputBlock(const LoadContext& load, const ModelConfi
       projection_(load, model, prefix + spec.projection, model.hidden_size, spec.size, shard_, false),
       norm_(load, prefix + spec.out_norm, model.hidden_size, spec.norm) {}
 
-void PerLayerInputBlock::Forward(const float* inputs, int64_t num_tokens, float* scratch, float* delta, float* hidden,
+void PerLayerInputBlock::Forward(const float* inputs, const float* x, int64_t num_tokens, float* scratch, float* out,
                                  const int32_t* lora_slots) const {
   const int64_t size = shard_.count;
-  gate_.Forward(hidden, hidden_size_, num_tokens, scratch, size, lora_slots);
+  gate_.Forward(x, hidden_size_, num_tokens, scratch, size, lora_slots);
   ForEachRow(step_, num_tokens, 4 * size, [&](int64_t row) {
     float* gate = scratch + row * size;
     const float* input = inputs + row * spec_.stride + spec_.offset + shard_.begin;
     step_.kernels->activation(spec_.activation, gate, input, size, gate);
   });
-  projection_.Forward(scratch, size, num_tokens, delta, lora_slots);
-  ForEachRow(step_, num_tokens, hidden_size_, [&](int64_t row) {
-    float* y = delta + row * hidden_size_;
-    norm_.Row(y, y);
-    step_.kernels->add(hidden + row * hidden_size_, y, hidden_size_);
-  });
+  projection_.Forward(scratch, size, num_tokens, out, lora_slots);
+  norm_.Forward(out, num_tokens, out);
 }
 
 }  // namespace vllm

@@ -1,7 +1,7 @@
 // Per-layer inputs (Gemma 3n, Gemma 4): every layer has its own small embedding of each token. PerLayerInputs computes
 // them for all layers once per step. It adds a row of a large table, chosen by the token, to a projection of the
-// token's embedding. A PerLayerInputBlock adds a layer's part to the hidden states. Owned by the DecoderModel and by
-// its layers. Built at load, then used by the rank's thread.
+// token's embedding. A PerLayerInputBlock computes what a layer's part adds to the hidden states. Owned by the
+// DecoderModel and by its layers. Built at load, then used by the rank's thread.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,9 @@ struct PerLayerInputsSpec {
   int64_t size = 0;  // of the embedding of one layer
   int64_t num_layers = 0;
   int64_t vocab_size = 0;  // rows of the table
+  double projection_scale = 1.0;
   double table_scale = 1.0;
+  double sum_scale = 1.0;
   NormSpec norm;
   std::string embed_tokens = "embed_tokens_per_layer";
   std::string projection = "per_layer_model_projection";
@@ -39,9 +41,9 @@ class PerLayerInputs {
   void Reserve(int64_t max_tokens) const { projection_.Reserve(max_tokens); }
   size_t size_bytes() const { return table_rows_.size_bytes(); }
   // Writes out, [num_tokens, num_layers, size], complete on every rank:
-  //   (norm(projection(hidden) / sqrt(hidden_size)) + table_scale * table[token]) / sqrt(2)
-  // hidden: [num_tokens, hidden_size], the scaled embeddings; lora_slots: [num_tokens] or null. REQUIRES: tokens are
-  // below vocab_size.
+  //   (norm(projection(hidden) * projection_scale) + table[token] * table_scale) * sum_scale
+  // hidden: [num_tokens, hidden_size], the scaled embeddings; lora_slots: [num_tokens] or null. Tokens that the table
+  // does not contain use its row 0, as in transformers.
   void Forward(std::span<const int32_t> token_ids, const float* hidden, float* out, const int32_t* lora_slots) const;
 
  private:
@@ -77,9 +79,9 @@ class PerLayerInputBlock {
     gate_.Reserve(max_tokens);
     projection_.Reserve(max_tokens);
   }
-  // hidden += norm(projection(activation(gate(hidden)) * inputs)). hidden, delta: [num_tokens, hidden_size]; inputs:
-  // [num_tokens, stride]; scratch: [scratch_floats(num_tokens)]; overwrites delta; lora_slots: [num_tokens] or null.
-  void Forward(const float* inputs, int64_t num_tokens, float* scratch, float* delta, float* hidden,
+  // out = norm(projection(activation(gate(x)) * inputs)). x, out: [num_tokens, hidden_size]; inputs: [num_tokens,
+  // stride]; scratch: [scratch_floats(num_tokens)]; lora_slots: [num_tokens] or null.
+  void Forward(const float* inputs, const float* x, int64_t num_tokens, float* scratch, float* out,
                const int32_t* lora_slots) const;
 
  private:

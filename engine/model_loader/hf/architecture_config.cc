@@ -1,9 +1,11 @@
 #include "engine/model_loader/hf/architecture_config.h"
 
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "engine/config/escape.h"
+#include "engine/model_loader/hf/gemma3n_config.h"
 #include "engine/model_loader/hf/gemma4_config.h"
 
 namespace vllm {
@@ -191,17 +193,54 @@ void ReadGraniteMoe(const ConfigFields& fields, ModelConfig& config) {
       fields.Int("shared_intermediate_size", needs_shared ? 1 : 0, kMaxSize).value_or(0);
 }
 
-// Rejects Mamba layers. The positions of Granite 4's layers may be left to the causal mask.
+void ReadMamba(const ConfigFields& fields, ModelConfig& config) {
+  constexpr int64_t kMaxTaps = 64;
+  constexpr int64_t kMaxMambaHeads = 4096;
+  constexpr int64_t kMaxStateSize = 4096;
+  config.mamba_n_heads = fields.RequiredInt("mamba_n_heads", 1, kMaxMambaHeads);
+  config.mamba_n_groups = fields.RequiredInt("mamba_n_groups", 1, config.mamba_n_heads);
+  config.mamba_d_state = fields.RequiredInt("mamba_d_state", 1, kMaxStateSize);
+  config.mamba_d_conv = fields.RequiredInt("mamba_d_conv", 1, kMaxTaps);
+  const int64_t inner = fields.RequiredInt("mamba_expand", 1, kMaxTaps) * config.hidden_size;
+  if (inner % config.mamba_n_heads != 0) {
+    fields.Reject("mamba_n_heads", "does not divide mamba_expand * hidden_size " + std::to_string(inner));
+  }
+  if (config.mamba_n_heads % config.mamba_n_groups != 0) {
+    fields.Reject("mamba_n_groups", "does not divide mamba_n_heads " + std::to_string(config.mamba_n_heads));
+  }
+  config.mamba_d_head = inner / config.mamba_n_heads;
+  if (fields.Has("mamba_d_head") && !fields.At("mamba_d_head").is_string() &&
+      fields.RequiredInt("mamba_d_head", 1, kMaxSize) != config.mamba_d_head) {
+    fields.Reject("mamba_d_head",
+                  "mamba_expand * hidden_size / mamba_n_heads is " + std::to_string(config.mamba_d_head));
+  }
+  config.mamba_conv_bias = fields.Bool("mamba_conv_bias").value_or(true);
+  config.mamba_proj_bias = fields.Bool("mamba_proj_bias").value_or(false);
+  // transformers writes [0.0, {"__float__": "Infinity"}] for no limit.
+  if (fields.Has("time_step_limit")) {
+    const nlohmann::json& limit = fields.At("time_step_limit");
+    const bool is_unlimited = limit.is_array() && limit.size() == 2 && limit[0] == 0.0 && !limit[1].is_number();
+    if (!is_unlimited) fields.Reject("time_step_limit", "only no limit is supported");
+  }
+}
+
+// The positions of Granite 4's layers may be left to the causal mask and to Mamba.
 void ReadGraniteHybridLayers(const ConfigFields& fields, ModelConfig& config) {
   const char* name = fields.Has("layers_block_type") ? "layers_block_type" : "layer_types";
   const std::vector<std::string> types = fields.Strings(name);
   if (types.size() < config.layers.size()) fields.Reject(name, "fewer entries than num_hidden_layers");
+  bool has_mamba = false;
   for (size_t i = 0; i < config.layers.size(); ++i) {
-    if (types[i] != "attention" && types[i] != "full_attention") {
-      fields.Fail(name, "only attention layers are supported (" + Escape(types[i], 60) + ")");
-    }
     config.layers[i].use_rope = fields.String("position_embedding_type").value_or("") == "rope";
+    if (types[i] == "mamba" || types[i] == "linear_attention") {
+      config.layers[i].mixer = LayerMixer::kMamba2;
+      has_mamba = true;
+    } else if (types[i] != "attention" && types[i] != "full_attention") {
+      fields.Fail(name, "unknown layer type (" + Escape(types[i], 60) +
+                            "; known: attention, full_attention, linear_attention, mamba)");
+    }
   }
+  if (has_mamba) ReadMamba(fields, config);
 }
 
 void ReadPhimoe(const ConfigFields& fields, ModelConfig& config) {
@@ -236,6 +275,7 @@ bool IsSlidingByDefault(const ConfigFields& fields, const std::string& model_typ
   }
   if (model_type == "gemma2" || model_type == "gpt_oss") return layer % 2 == 0;
   if (model_type == "gemma3_text") return (layer + 1) % fields.Int("sliding_window_pattern", 1, kMax).value_or(6) != 0;
+  if (model_type == "gemma3n_text") return (layer + 1) % 5 != 0;
   if (model_type == "gemma4_text") return (layer + 1) % 6 != 0;
   if (model_type == "smollm3") return !config.use_rope;
   return model_type == "starcoder2" || model_type == "ministral3" || model_type == "phimoe" ||
@@ -322,8 +362,8 @@ void ReadMixers(const ConfigFields& fields, ModelConfig& config) {
 }
 
 bool HasLayerTypes(const std::string& model_type) {
-  for (const char* name : {"qwen2", "qwen3", "qwen2_moe", "gemma2", "gemma3_text", "gemma4_text", "smollm3", "gpt_oss",
-                           "olmo3", "exaone4"}) {
+  for (const char* name : {"qwen2", "qwen3", "qwen2_moe", "gemma2", "gemma3_text", "gemma3n_text", "gemma4_text",
+                           "smollm3", "gpt_oss", "olmo3", "exaone4"}) {
     if (model_type == name) return true;
   }
   return false;
@@ -360,6 +400,7 @@ void ReadWindows(const ConfigFields& fields, ModelConfig& config) {
 void ReadArchitectureConfig(const ConfigFields& fields, ModelConfig& config) {
   const std::string& model_type = config.model_type;
   if (model_type == "gemma" || model_type == "gemma2" || model_type == "gemma3_text") ReadGemma(fields, config);
+  if (model_type == "gemma3n_text") ReadGemma3n(fields, config);
   if (model_type == "gemma4_text") ReadGemma4(fields, config);
   if (model_type == "granite") ReadGranite(fields, config);
   if (model_type == "opt") ReadOpt(fields, config);
@@ -397,6 +438,7 @@ void ReadLayerConfigs(const ConfigFields& fields, ModelConfig& config) {
   if (config.model_type == "granitemoehybrid") ReadGraniteHybridLayers(fields, config);
   ReadExpertLayers(fields, config);
   ReadWindows(fields, config);
+  if (config.model_type == "gemma3n_text") ReadGemma3nLayers(fields, config);
   if (config.model_type == "gemma4_text") ReadGemma4Layers(fields, config);
 }
 

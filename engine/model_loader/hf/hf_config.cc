@@ -63,6 +63,11 @@ int64_t ReadIntermediateSize(const ConfigFields& fields, const ModelConfig& conf
   if (!fields.Has(name) && defaults_to_four_times) return 4 * config.hidden_size;
   // All layers of these models have experts.
   if (!fields.Has(name) && config.model_type == "qwen3_5_moe_text") return config.hidden_size;
+  if (config.model_type == "gemma3n_text" && fields.Has(name) && fields.At(name).is_array()) {
+    const std::vector<int64_t> widths = fields.Ints(name, 1, kMaxSize);
+    if (widths.empty()) fields.Reject(name, "must not be empty");
+    return widths[0];  // ReadGemma3nLayers reads the others
+  }
   return fields.RequiredInt(name, 1, kMaxSize);
 }
 
