@@ -97,14 +97,17 @@ Json Describe(const Settings& settings, const ModelLocation& location, Failures&
   json["sliding_window"] = model.sliding_window ? Json(*model.sliding_window) : Json();
   json["tie_word_embeddings"] = model.tie_word_embeddings;
   const kernels::KVDType cache_dtype = CacheDType(settings).value_or(DefaultKVDType(model));
-  int64_t cache_bytes = 0;
+  int64_t cache_bytes = 0, state_bytes = 0;
   for (const LayerConfig& layer : model.layers) {
     const kernels::KVCacheLayout layout{cache_dtype, CacheConfig().block_size, model.NumKVHeads(layer),
                                         model.HeadDim(layer)};
+    state_bytes += model.RecurrentStateFloats(layer) * static_cast<int64_t>(sizeof(float));
+    if (layer.mixer != LayerMixer::kAttention) continue;
     if (layer.kv_source_layer < 0) cache_bytes += layout.BlockBytes() / layout.block_size;
   }
   json["kv_cache_dtype"] = ToString(cache_dtype);
   json["kv_cache_bytes_per_token"] = cache_bytes;
+  if (state_bytes > 0) json["recurrent_state_bytes"] = state_bytes;  // of each request
   json["eos_token_ids"] = model.eos_token_ids;
   json["files_bytes"] = ModelBytes(location);
   const kernels::CpuTopology cpus(kernels::UsableCpus());
@@ -138,7 +141,8 @@ std::string ValueText(const std::string& name, const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (name == "tensor_types") return TypesText(value);
   if (name == "parameters") return CountText(value.get<int64_t>()) + " (" + value.dump() + ")";
-  if (name == "weight_bytes" || name == "files_bytes" || name == "kv_cache_bytes_per_token") {
+  if (name == "weight_bytes" || name == "files_bytes" || name == "kv_cache_bytes_per_token" ||
+      name == "recurrent_state_bytes") {
     return SizeText(value.get<int64_t>());
   }
   return value.dump();

@@ -169,6 +169,23 @@ struct ModelConfig {
     return layer.sliding_window == 0 && num_global_key_value_heads > 0 ? num_global_key_value_heads
                                                                        : num_key_value_heads;
   }
+  // Returns the floats of the layer's recurrent state, on all ranks; 0: it has none.
+  int64_t RecurrentStateFloats(const LayerConfig& layer) const {
+    switch (layer.mixer) {
+      case LayerMixer::kAttention:
+        break;
+      case LayerMixer::kLinearAttention:
+        return (linear_conv_kernel_dim - 1) *
+                   (2 * linear_num_key_heads * linear_key_head_dim + linear_num_value_heads * linear_value_head_dim) +
+               linear_num_value_heads * linear_key_head_dim * linear_value_head_dim;
+      case LayerMixer::kShortConv:
+        return (conv_l_cache - 1) * hidden_size;
+      case LayerMixer::kMamba2:
+        return (mamba_d_conv - 1) * (mamba_n_heads * mamba_d_head + 2 * mamba_n_groups * mamba_d_state) +
+               mamba_n_heads * mamba_d_head * mamba_d_state;
+    }
+    return 0;
+  }
   int64_t IntermediateSize(const LayerConfig& layer) const {
     return layer.intermediate_size > 0 ? layer.intermediate_size : intermediate_size;
   }

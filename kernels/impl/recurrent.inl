@@ -8,7 +8,8 @@ static void CausalConv(const float* const* taps, int64_t num_taps, const float* 
     Vec sum = bias != nullptr ? Vec::LoadPartial(bias + i, lanes) : Vec::Zero();
     for (int64_t t = 0; t < num_taps; ++t) {
       if (taps[t] == nullptr) continue;
-      sum = Vec::Fma(Vec::LoadPartial(weight + t * weight_stride + i, lanes), Vec::LoadPartial(taps[t] + i, lanes), sum);
+      sum =
+          Vec::Fma(Vec::LoadPartial(weight + t * weight_stride + i, lanes), Vec::LoadPartial(taps[t] + i, lanes), sum);
     }
     sum.StorePartial(out + i, lanes);
   }
@@ -16,8 +17,8 @@ static void CausalConv(const float* const* taps, int64_t num_taps, const float* 
 
 // The sums over key_dim have two chains, of even and of odd rows of S, so that they do not wait for each addition.
 //
-// Processes the columns [column, column + kVecs * 16) of S for all tokens, so that they stay in L1 from one token to the
-// next. `lanes` is the number of columns of the last Vec.
+// Processes the columns [column, column + kVecs * 16) of S for all tokens, so that they stay in L1 from one token to
+// the next. `lanes` is the number of columns of the last Vec.
 template <int kVecs>
 static inline void RecurrenceColumns(const LinearRecurrenceArgs& args, int64_t column, int lanes) {
   const int64_t n = args.value_dim;

@@ -40,6 +40,74 @@ std::vector<int64_t> Windows(const ModelConfig& config) {
   return windows;
 }
 
+TEST(ArchitectureConfigTest, LinearAttentionHasTheDefaultsOfTransformers) {
+  for (const char* model_type : {"qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"}) {
+    json fields = {{"hidden_size", 2048}, {"num_attention_heads", 8}, {"num_key_value_heads", 2}};
+    json without_head_dim = Config(model_type, fields);
+    without_head_dim.erase("head_dim");
+    const ModelConfig config = Load(without_head_dim);
+    EXPECT_EQ(config.head_dim, 256);
+    EXPECT_EQ(config.rotary_dim, 64);
+    EXPECT_EQ(config.norm_offset, 1.0);
+    EXPECT_EQ(config.linear_conv_kernel_dim, 4);
+    EXPECT_EQ(config.linear_key_head_dim, 128);
+    EXPECT_EQ(config.linear_value_head_dim, 128);
+    EXPECT_EQ(config.linear_num_key_heads, 16);
+    EXPECT_EQ(config.linear_num_value_heads, 32);
+    EXPECT_EQ(config.layers[2].mixer, LayerMixer::kLinearAttention);
+    EXPECT_EQ(config.layers[3].mixer, LayerMixer::kAttention);
+    EXPECT_EQ(config.RecurrentStateFloats(config.layers[0]), 3 * 8192 + 32 * 128 * 128);
+    EXPECT_EQ(config.RecurrentStateFloats(config.layers[3]), 0);
+  }
+  const ModelConfig next = Load(Config("qwen3_next"));
+  EXPECT_EQ(next.num_experts, 512);
+  EXPECT_EQ(next.num_experts_per_tok, 10);
+  EXPECT_EQ(next.moe_intermediate_size, 512);
+  EXPECT_EQ(next.shared_expert_intermediate_size, 512);
+  EXPECT_TRUE(next.norm_topk_prob);
+  const ModelConfig moe = Load(Config("qwen3_5_moe_text"));
+  EXPECT_EQ(moe.num_experts, 256);
+  EXPECT_EQ(moe.num_experts_per_tok, 8);
+  EXPECT_EQ(moe.moe_intermediate_size, 512);
+  EXPECT_EQ(moe.shared_expert_intermediate_size, 512);
+  EXPECT_TRUE(moe.norm_topk_prob);
+}
+
+TEST(ArchitectureConfigTest, LinearAttentionThatCannotRunIsRejectedByName) {
+  EXPECT_NE(ErrorOf(Config("qwen3_5_text", {{"linear_num_value_heads", 24}})).find("linear_num_value_heads: not a"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf(Config("qwen3_5_text", {{"linear_conv_kernel_dim", 65}})).find("linear_conv_kernel_dim: outside"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf(Config("qwen3_5_text", {{"attn_output_gate", false}})).find("attn_output_gate: "),
+            std::string::npos);
+  EXPECT_NE(ErrorOf(Config("qwen3_5_text", {{"layer_types", {"linear_attention"}}})).find("layer_types: fewer"),
+            std::string::npos);
+  const json types(std::vector<std::string>(6, "sliding_attention"));
+  EXPECT_NE(ErrorOf(Config("qwen3_5_text", {{"layer_types", types}})).find("layer_types: unknown layer type"),
+            std::string::npos);
+}
+
+TEST(ArchitectureConfigTest, Lfm2HasTheDefaultsOfTransformers) {
+  json fields = Config("lfm2", {{"intermediate_size", 1000}});
+  fields.erase("num_key_value_heads");
+  fields["num_attention_heads"] = 8;
+  fields["hidden_size"] = 64;
+  const ModelConfig config = Load(fields);
+  EXPECT_EQ(config.num_key_value_heads, 8);
+  EXPECT_EQ(config.rms_norm_eps, 1e-5);
+  EXPECT_TRUE(config.tie_word_embeddings);
+  EXPECT_EQ(config.conv_l_cache, 3);
+  EXPECT_FALSE(config.conv_bias);
+  EXPECT_EQ(config.intermediate_size, 768);  // two thirds of 1000, as a multiple of 256
+  EXPECT_EQ(config.layers[0].mixer, LayerMixer::kAttention);
+  fields["full_attn_idxs"] = {1, 4};
+  EXPECT_EQ(Load(fields).layers[0].mixer, LayerMixer::kShortConv);
+  EXPECT_EQ(Load(fields).layers[4].mixer, LayerMixer::kAttention);
+  EXPECT_EQ(Load(fields).RecurrentStateFloats(Load(fields).layers[0]), 128);
+  fields["full_attn_idxs"] = {6};
+  EXPECT_NE(ErrorOf(fields).find("full_attn_idxs: "), std::string::npos);
+}
+
 TEST(ArchitectureConfigTest, SlidingWindowsFollowTheArchitecturesRule) {
   using W = std::vector<int64_t>;
   const json window = {{"sliding_window", 7}, {"use_sliding_window", true}, {"max_window_layers", 4}};
