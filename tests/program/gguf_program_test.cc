@@ -61,6 +61,15 @@ TEST(GgufProgramTest, ShowReportsExpertsAndSlidingWindows) {
   EXPECT_EQ(Json::parse(RunProgram({"show", "--json", Fixture("gemma3")}).out)["sliding_window"], 9);
 }
 
+TEST(GgufProgramTest, ShowReportsRecurrentState) {
+  const Json hybrid = Json::parse(RunProgram({"show", "--json", Fixture("qwen35")}).out);
+  // Two layers with linear attention keep 3 inputs of the convolution and a 12 x 8 matrix for each of 6 heads.
+  EXPECT_EQ(hybrid["recurrent_state_bytes"], 2 * 4 * (3 * (2 * 2 * 12 + 6 * 8) + 6 * 12 * 8));
+  // The layer with attention keeps a key and a value of 16 bfloat16 numbers for each of 2 heads.
+  EXPECT_EQ(hybrid["kv_cache_bytes_per_token"], 2 * 2 * 16 * 2);
+  EXPECT_FALSE(Json::parse(RunProgram({"show", "--json", Llama()}).out).contains("recurrent_state_bytes"));
+}
+
 TEST(GgufProgramTest, NonInteractiveCommandsAcceptAFile) {
   const Json completion =
       Json::parse(RunProgram({"complete", "-m", Llama(), "-n", "4", "-t", "0", "--ignore-eos", "--json", "AB"}).out);
