@@ -6,8 +6,8 @@
 // step, these blocks are published and become free: they are reused, least recently used first, like other cached
 // blocks. A request that continues from a checkpoint gets a copy.
 //
-// In the prefix cache, block i of a state belongs to a group of its own, first_group_id + i. A state counts as cached
-// only if all its blocks are.
+// In the prefix cache, block i of a state belongs to the group first_group_id + i, which holds nothing else. A state
+// counts as cached only if all its blocks are.
 #pragma once
 
 #include <cstdint>

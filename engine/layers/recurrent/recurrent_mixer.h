@@ -1,6 +1,6 @@
-// RecurrentMixer: the part of a decoder layer that mixes tokens through a recurrent state, in place of attention or
-// beside it. Owned by a DecoderLayer. Built at load, then used by the rank's thread. All ranks call the same functions
-// in the same order.
+// RecurrentMixer: the part of a decoder layer that mixes tokens through a recurrent state, in place of attention.
+// Owned by a DecoderLayer. Built at load, then used by the rank's thread. All ranks call the same functions in the same
+// order.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// StackedExperts: gives each expert's matrices names of their own if the checkpoint has them in one tensor:
+// StackedExperts: gives each expert's matrices separate names if the checkpoint has them in one tensor:
 //
 //   experts.gate_up_proj [num_experts, 2 * intermediate_size, hidden_size]     experts.<i>.gate_proj.weight,
 //                                                                              experts.<i>.up_proj.weight
