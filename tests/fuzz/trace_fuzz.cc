@@ -1,5 +1,7 @@
-// Fuzzes the reader and the replay of traces. The target first writes the correct checksums, because no fuzzer would
-// guess them. A record that is accepted must decode to the same record again after it was encoded.
+// Fuzzes the reader and the replay of traces. The target first writes the current version, so that inputs stay useful
+// when it changes, and the correct checksums, because no fuzzer would guess them. A record that is accepted must decode
+// to the same record again after it was encoded.
+#include <algorithm>
 #include <string>
 
 #include "engine/config/errors.h"
@@ -8,6 +10,14 @@
 
 namespace vllm {
 namespace {
+
+// Replaces the number after the magic by the current version.
+std::string FixVersion(std::string bytes) {
+  const size_t begin = kTraceMagic.size();
+  if (!bytes.starts_with(kTraceMagic)) return bytes;
+  const size_t end = std::min(bytes.find_first_not_of("0123456789", begin), bytes.size());
+  return bytes.replace(begin, end - begin, std::to_string(kTraceVersion));
+}
 
 // Corrects the checksums of all records up to the first whose length is damaged.
 std::string FixChecksums(std::string bytes) {
@@ -47,7 +57,7 @@ void CheckRecords(const std::string& bytes) {
 }  // namespace
 
 void FuzzOne(std::string_view input) {
-  const std::string bytes = FixChecksums(std::string(input));
+  const std::string bytes = FixChecksums(FixVersion(std::string(input)));
   CheckRecords(bytes);
   try {
     TraceReader reader(TraceBytes(bytes));
