@@ -1,5 +1,6 @@
-// Attention kernels: arguments and function table of paged causal attention. Any thread may call a kernel; calls that
-// run at the same time need separate scratch. kernels/matrix/kv_cache_layout.h specifies the layout of K and V.
+// Attention kernels: arguments and function table of paged attention, which is causal unless look_ahead is set. Any
+// thread may call a kernel; calls that run at the same time need separate scratch. kernels/matrix/kv_cache_layout.h
+// specifies the layout of K and V.
 //
 // The softmax of a query is computed over partitions of kKVPartition positions, starting at position 0. Each partition
 // has its own maximum, and partitions are merged in ascending order. So the result depends only on the query, its
@@ -19,6 +20,7 @@
 namespace vllm::kernels {
 
 inline constexpr int64_t kKVPartition = 256;
+inline constexpr int64_t kLookAheadAll = int64_t{1} << 62;
 // Maximum number of query vectors (rows x query heads per KV head) of a task with more than one row.
 inline constexpr int64_t kMaxQueriesPerTask = 64;
 
@@ -32,8 +34,12 @@ struct AttentionArgs {
   KVCacheLayout layout;
   int64_t num_queries_per_kv = 1;
   float scale = 1.0f;
-  float softcap = 0.0f;          // if positive, a scaled score becomes softcap * tanh(score / softcap)
-  int64_t sliding_window = 0;    // a query attends to at most this many positions, including its own; 0: no limit
+  float softcap = 0.0f;  // if positive, a scaled score becomes softcap * tanh(score / softcap)
+  // A query attends to at most this many positions up to its own; 0: no limit.
+  int64_t sliding_window = 0;
+  // A query also attends to this many positions after its own, up to AttentionRow::last_position. 0: attention is
+  // causal. kLookAheadAll: no limit.
+  int64_t look_ahead = 0;
   const float* sinks = nullptr;  // [num_query_heads], neither scaled nor soft-capped; null: no sinks
   // Results of precomputed partitions (AttentionTask::partial_slots): [num_slots, num_kv_heads, num_queries_per_kv,
   // PartialFloats(head_dim)].
@@ -44,6 +50,7 @@ struct AttentionArgs {
 struct AttentionRow {
   int64_t row = 0;
   int64_t position = 0;
+  int64_t last_position = 0;  // of the row's sequence; read only if attention is not causal
 };
 
 // Attention of some rows over one KV head.

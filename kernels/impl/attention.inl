@@ -153,7 +153,7 @@ static inline void AccumulateGroups(const AttentionArgs& args, const AttentionTa
     const int count = tiles.Begin(tile + 1) - begin;
     SeenRange ranges[kValueQueries];
     for (int q = 0; q < count; ++q) {
-      ranges[q] = RangeOf(args, task.rows[(begin + q) / group].position, base);
+      ranges[q] = RangeOf(args, task.rows[(begin + q) / group], base);
       if (ranges[q].first < first_group * kTokensPerKeyGroup) ranges[q].first = first_group * kTokensPerKeyGroup;
       if (ranges[q].end > end_group * kTokensPerKeyGroup) ranges[q].end = end_group * kTokensPerKeyGroup;
     }
@@ -200,7 +200,7 @@ static void ComputePartition(const AttentionArgs& args, const AttentionTask& tas
   const int64_t group = args.num_queries_per_kv;
   SeenRange all{kKVPartition, 0};
   for (int64_t row = 0; row < task.num_rows; ++row) {
-    const SeenRange range = RangeOf(args, task.rows[row].position, base);
+    const SeenRange range = RangeOf(args, task.rows[row], base);
     if (range.empty()) continue;
     all.first = range.first < all.first ? range.first : all.first;
     all.end = range.end > all.end ? range.end : all.end;
@@ -217,7 +217,7 @@ static void ComputePartition(const AttentionArgs& args, const AttentionTask& tas
   ScorePartition<KV>(work, args.layout.KeyDims(), groups, first_group, end_group, prefetch_end);
   for (int64_t i = 0; i < work.num_queries * work.padded; i += Vec::kLanes) Vec::Zero().Store(work.values + i);
   for (int q = 0; q < work.num_queries; ++q) {
-    const SeenRange range = RangeOf(args, task.rows[q / group].position, base);
+    const SeenRange range = RangeOf(args, task.rows[q / group], base);
     work.sum[q] = 0.0f;
     if (range.empty()) continue;
     SoftmaxPartition<KV>(args, groups, range, work.scores + q * kKVPartition, work.max[q], work.sum[q]);
@@ -292,10 +292,11 @@ static void AttentionTyped(const AttentionArgs& args, const AttentionTask& task,
   const AttentionWork work = MakeWork(args, task, scratch);
   PackQueries<KV>(args, task, work);
   for (int q = 0; q < work.num_queries; ++q) work.running_sum[q] = 0.0f;
-  int64_t first = task.rows[0].position, last = first;
+  int64_t first = task.rows[0].position, last = LastSeen(args, task.rows[0]);
   for (int64_t row = 1; row < task.num_rows; ++row) {
+    const int64_t last_seen = LastSeen(args, task.rows[row]);
     first = task.rows[row].position < first ? task.rows[row].position : first;
-    last = task.rows[row].position > last ? task.rows[row].position : last;
+    last = last_seen > last ? last_seen : last;
   }
   int64_t partition = 0;
   if (args.sliding_window > 0 && first + 1 > args.sliding_window) {

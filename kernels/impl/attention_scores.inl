@@ -115,9 +115,16 @@ struct SeenRange {
   bool empty() const { return first >= end; }
 };
 
-static inline SeenRange RangeOf(const AttentionArgs& args, int64_t position, int64_t base) {
-  int64_t first = args.sliding_window > 0 ? position + 1 - args.sliding_window - base : -base;
-  int64_t end = position + 1 - base;
+// The last position that the query of a row attends to.
+static inline int64_t LastSeen(const AttentionArgs& args, const AttentionRow& row) {
+  if (args.look_ahead == 0) return row.position;
+  const int64_t ahead = row.last_position - row.position;
+  return row.position + (ahead < args.look_ahead ? ahead : args.look_ahead);
+}
+
+static inline SeenRange RangeOf(const AttentionArgs& args, const AttentionRow& row, int64_t base) {
+  int64_t first = args.sliding_window > 0 ? row.position + 1 - args.sliding_window - base : -base;
+  int64_t end = LastSeen(args, row) + 1 - base;
   first = first > 0 ? first : 0;
   end = end < kKVPartition ? end : kKVPartition;
   return {first, end};

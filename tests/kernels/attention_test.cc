@@ -139,7 +139,7 @@ struct Case {
 
   std::vector<AttentionRow> Rows() const {
     std::vector<AttentionRow> rows;
-    for (int64_t row = 0; row < length; ++row) rows.push_back({row, row});
+    for (int64_t row = 0; row < length; ++row) rows.push_back({row, row, length - 1});
     return rows;
   }
 
@@ -178,9 +178,10 @@ struct Case {
       for (int64_t h = 0; h < kv_heads * group; ++h) {
         const float* q = queries.data() + 1 + (t * kv_heads * group + h) * head_dim;
         const int64_t first = window > 0 ? std::max<int64_t>(0, t + 1 - window) : 0;
+        const int64_t last = t + std::min(args.look_ahead, length - 1 - t);
         std::vector<double> p;
         double total = sinks.empty() ? 0.0 : std::exp(static_cast<double>(sinks[static_cast<size_t>(h)]));
-        for (int64_t s = first; s <= t; ++s) {
+        for (int64_t s = first; s <= last; ++s) {
           double dot = 0.0;
           for (int64_t d = 0; d < head_dim; ++d) {
             dot += static_cast<double>(q[d]) * keys[static_cast<size_t>((s * kv_heads + h / group) * head_dim + d)];
@@ -192,7 +193,7 @@ struct Case {
         }
         for (int64_t d = 0; d < head_dim; ++d) {
           double sum = 0.0, size = 0.0;
-          for (int64_t s = first; s <= t; ++s) {
+          for (int64_t s = first; s <= last; ++s) {
             const double term = p[static_cast<size_t>(s - first)] / total *
                                 values[static_cast<size_t>((s * kv_heads + h / group) * head_dim + d)];
             sum += term;
@@ -221,6 +222,8 @@ class AttentionTest : public testing::TestWithParam<Isa>, protected testing_supp
     Case c(random_, dims[static_cast<size_t>(round) % 8], Int(1, 3), Int(1, round % 3 == 0 ? 15 : 5), 16 * Int(1, 3),
            Int(1, round % 5 == 0 ? 600 : 60), window, dtype);
     if (round % 3 == 1) c.args.softcap = 1.5f;
+    // With a window, an encoder's layers look as far ahead as back.
+    if (round % 3 == 2) c.args.look_ahead = window > 0 ? window - 1 : round % 2 == 0 ? kLookAheadAll : Int(1, 50);
     if (round % 2 == 1) c.AddSinks(Floats(c.kv_heads * c.group, 3.0f));
     return c;
   }
