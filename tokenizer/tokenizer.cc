@@ -1,5 +1,7 @@
 #include "tokenizer/tokenizer.h"
 
+#include <algorithm>
+
 #include "tokenizer/tokenizer_parts.h"
 #include "tokenizer/unicode/utf8.h"
 
@@ -91,6 +93,40 @@ std::vector<int32_t> Tokenizer::Encode(std::string_view text, bool add_special_t
   std::vector<int32_t> ids = IdsOf(text, parse_special, stop_);
   if (add_special_tokens) parts_->post_processor.Apply(ids);
   return ids;
+}
+
+BoundedEncoding Tokenizer::EncodeBounded(std::string_view text, size_t max_tokens) const {
+  BoundedEncoding encoding;
+  encoding.ids = IdsOf(text, /*parse_special=*/true, stop_);
+  const size_t room = max_tokens - std::min(max_tokens, parts_->post_processor.NumAdded());
+  encoding.was_cut = encoding.ids.size() > room;
+  encoding.ids.resize(std::min(encoding.ids.size(), room));
+  parts_->post_processor.Apply(encoding.ids);
+  return encoding;
+}
+
+BoundedEncoding Tokenizer::EncodePair(std::string_view first, std::string_view second, size_t max_tokens) const {
+  const PostProcessor& processor = parts_->post_processor;
+  if (!processor.JoinsPairs()) throw TokenizerError("tokenizer: does not say how two texts are joined");
+  std::vector<int32_t> a = IdsOf(first, /*parse_special=*/true, stop_);
+  std::vector<int32_t> b = IdsOf(second, /*parse_special=*/true, stop_);
+  const size_t room = max_tokens - std::min(max_tokens, processor.NumAddedToPair());
+  BoundedEncoding encoding;
+  encoding.was_cut = a.size() + b.size() > room;
+  if (encoding.was_cut) {
+    std::vector<int32_t>& shorter = a.size() <= b.size() ? a : b;
+    std::vector<int32_t>& longer = a.size() <= b.size() ? b : a;
+    size_t num_short = shorter.size();
+    size_t num_long = num_short > room ? num_short : std::max(num_short, room - num_short);
+    if (num_short + num_long > room) {
+      num_short = room / 2;
+      num_long = room - num_short;
+    }
+    shorter.resize(std::min(shorter.size(), num_short));
+    longer.resize(std::min(longer.size(), num_long));
+  }
+  encoding.ids = processor.ApplyToPair(a, b, encoding.type_ids);
+  return encoding;
 }
 
 std::vector<int32_t> Tokenizer::EncodeOrdinary(std::string_view text) const {

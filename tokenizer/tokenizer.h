@@ -26,6 +26,13 @@ namespace vllm::tokenizer {
 class TokenDecoder;
 struct TokenizerParts;
 
+// The tokens of a text, or of a pair of texts, with special tokens.
+struct BoundedEncoding {
+  std::vector<int32_t> ids;
+  std::vector<int32_t> type_ids;  // of the tokens of a pair; empty: all 0
+  bool was_cut = false;           // tokens were left out to keep the limit
+};
+
 class Tokenizer {
  public:
   ~Tokenizer();
@@ -39,6 +46,11 @@ class Tokenizer {
   // are recognized if parse_special is true and are ordinary text otherwise. Throws EncodingStopped (see SetStop) and
   // std::bad_alloc.
   std::vector<int32_t> Encode(std::string_view text, bool add_special_tokens, bool parse_special = true) const;
+  // Encode a text, or a pair of texts, with special tokens, in at most max_tokens tokens (at least the special ones).
+  // Cut the end of the text, or of the longer of the two, as Hugging Face's "longest_first" does. EncodePair throws
+  // TokenizerError if the file does not say how pairs are joined.
+  BoundedEncoding EncodeBounded(std::string_view text, size_t max_tokens) const;
+  BoundedEncoding EncodePair(std::string_view first, std::string_view second, size_t max_tokens) const;
   // Encodes a short text in which special tokens are ordinary text. Ignores SetStop.
   std::vector<int32_t> EncodeOrdinary(std::string_view text) const;
   // Skips ids that have no token. The result is always valid UTF-8.

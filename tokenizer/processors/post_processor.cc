@@ -1,5 +1,8 @@
 #include "tokenizer/processors/post_processor.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "tokenizer/formats/json_fields.h"
 
 namespace vllm::tokenizer {
@@ -29,35 +32,85 @@ void PostProcessor::AddProcessor(const nlohmann::json& json, int32_t id_limit) {
     for (const nlohmann::json& step : ArrayField(json, "processors", where)) AddProcessor(step, id_limit);
   } else if (type == "TemplateProcessing") {
     std::vector<int32_t> outer;
-    const nlohmann::json no_tokens = nlohmann::json::object();
-    const nlohmann::json& special = json.contains("special_tokens") ? Field(json, "special_tokens", where) : no_tokens;
-    for (const nlohmann::json& piece : ArrayField(json, "single", where)) {
-      if (piece.is_object() && piece.contains("Sequence")) {
-        if (StringField(piece["Sequence"], "id", where) != "A") {
-          throw TokenizerError("reading " + where + ": the template of a single text uses a sequence other than A");
-        }
-        outer.push_back(kText);
-        continue;
+    for (const PairItem& item : ReadTemplate(json, "single", where, id_limit)) {
+      if (item.id == kSecondText) {
+        throw TokenizerError("reading " + where + ": the template of a single text uses a sequence other than A");
       }
-      const std::string name = StringField(Field(piece, "SpecialToken", where), "id", where);
-      if (!special.is_object() || !special.contains(name)) {
-        throw TokenizerError("reading " + where + ": the template uses " + QuoteForError(name) +
-                             ", which is not in special_tokens");
-      }
-      for (const nlohmann::json& id : ArrayField(special[name], "ids", where)) {
-        if (!id.is_number_integer() || !(id.get<int64_t>() >= 0 && id.get<int64_t>() < id_limit)) {
-          throw TokenizerError("reading " + where + ": " + QuoteForError(name) + " has an id outside 0.." +
-                               std::to_string(id_limit - 1));
-        }
-        outer.push_back(id.get<int32_t>());
-      }
+      outer.push_back(item.id);
     }
     Wrap(outer, where);
+    if (json.contains("pair")) SetPair(ReadTemplate(json, "pair", where, id_limit));
   } else if (type == "RobertaProcessing" || type == "BertProcessing") {
-    Wrap({IdOfPair(json, "cls", where, id_limit), kText, IdOfPair(json, "sep", where, id_limit)}, where);
+    const int32_t cls = IdOfPair(json, "cls", where, id_limit), sep = IdOfPair(json, "sep", where, id_limit);
+    Wrap({cls, kText, sep}, where);
+    if (type == "BertProcessing") {
+      SetPair({{cls, 0}, {kText, 0}, {sep, 0}, {kSecondText, 1}, {sep, 1}});
+    } else {
+      SetPair({{cls, 0}, {kText, 0}, {sep, 0}, {sep, 0}, {kSecondText, 0}, {sep, 0}});
+    }
   } else if (type != "ByteLevel") {  // ByteLevel changes only offsets
     throw TokenizerError("reading " + where + ": not supported");
   }
+}
+
+std::vector<PostProcessor::PairItem> PostProcessor::ReadTemplate(const nlohmann::json& json, const char* name,
+                                                                 const std::string& where, int32_t id_limit) {
+  std::vector<PairItem> items;
+  const nlohmann::json no_tokens = nlohmann::json::object();
+  const nlohmann::json& special = json.contains("special_tokens") ? Field(json, "special_tokens", where) : no_tokens;
+  for (const nlohmann::json& piece : ArrayField(json, name, where)) {
+    const bool is_text = piece.is_object() && piece.contains("Sequence");
+    const nlohmann::json& part = is_text ? piece["Sequence"] : Field(piece, "SpecialToken", where);
+    const std::string id = StringField(part, "id", where);
+    int32_t type_id = 0;
+    if (part.contains("type_id") && part["type_id"].is_number_unsigned()) {
+      type_id = static_cast<int32_t>(std::min<uint64_t>(part["type_id"].get<uint64_t>(), INT32_MAX));
+    }
+    if (is_text) {
+      items.push_back({id == "A" ? kText : kSecondText, type_id});
+      continue;
+    }
+    if (!special.is_object() || !special.contains(id)) {
+      throw TokenizerError("reading " + where + ": the template uses " + QuoteForError(id) +
+                           ", which is not in special_tokens");
+    }
+    for (const nlohmann::json& token : ArrayField(special[id], "ids", where)) {
+      if (!token.is_number_integer() || !(token.get<int64_t>() >= 0 && token.get<int64_t>() < id_limit)) {
+        throw TokenizerError("reading " + where + ": " + QuoteForError(id) + " has an id outside 0.." +
+                             std::to_string(id_limit - 1));
+      }
+      items.push_back({token.get<int32_t>(), type_id});
+    }
+    if (items.size() > kMaxItems) {
+      throw TokenizerError("reading " + where + ": the template is too long (limit " + std::to_string(kMaxItems) +
+                           " items)");
+    }
+  }
+  return items;
+}
+
+void PostProcessor::SetPair(std::vector<PairItem> items) {
+  const auto has_one = [&](int32_t id) { return std::ranges::count(items, id, &PairItem::id) == 1; };
+  const bool is_usable = !has_pair_ && has_one(kText) && has_one(kSecondText);
+  has_pair_ = true;
+  pair_.clear();
+  if (is_usable) pair_ = std::move(items);
+}
+
+std::vector<int32_t> PostProcessor::ApplyToPair(const std::vector<int32_t>& first, const std::vector<int32_t>& second,
+                                                std::vector<int32_t>& type_ids) const {
+  std::vector<int32_t> ids;
+  type_ids.clear();
+  for (const PairItem& item : pair_) {
+    if (item.id == kText || item.id == kSecondText) {
+      const std::vector<int32_t>& text = item.id == kText ? first : second;
+      ids.insert(ids.end(), text.begin(), text.end());
+    } else {
+      ids.push_back(item.id);
+    }
+    type_ids.resize(ids.size(), item.type_id);
+  }
+  return ids;
 }
 
 void PostProcessor::Wrap(const std::vector<int32_t>& outer, const std::string& where) {
@@ -74,6 +127,10 @@ void PostProcessor::Wrap(const std::vector<int32_t>& outer, const std::string& w
     }
   }
   template_ = std::move(result);
+}
+
+size_t PostProcessor::NumAdded() const {
+  return template_.size() - static_cast<size_t>(std::ranges::count(template_, kText));
 }
 
 void PostProcessor::Apply(std::vector<int32_t>& ids) const {
