@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/config/pooler_config.h"
 #include "engine/config/quantization_config.h"
 #include "kernels/matrix/dtype.h"
 
@@ -151,6 +152,14 @@ struct ModelConfig {
   std::string weight_prefix;
   QuantizationConfig quantization;
   bool has_block_weights = false;  // the model is a GGUF file with block-quantized matrices
+
+  // Encoders (BERT), and decoders whose attention is not causal.
+  bool is_encoder = false;      // a token attends to later ones too, so there is no KV cache and no generated text
+  bool can_generate = true;     // the model has an output projection
+  int64_t type_vocab_size = 0;  // token types that have an embedding; 0: none
+  int64_t position_offset = 0;  // RoBERTa: the row of position 0 in the table of positions
+  bool norm_bias = true;        // ModernBERT: its layer norms have a bias
+  PoolerConfig pooler;
 
   std::optional<int32_t> bos_token_id;
   // The EOS token, then further tokens that stop a request. From config.json and generation_config.json, or from GGUF

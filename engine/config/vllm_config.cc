@@ -84,6 +84,13 @@ void VllmConfig::Finalize() {
     Fail("--max-model-len", "the model supports at most " + std::to_string(DerivedMaxModelLen(model)) + " tokens",
          model.max_model_len);
   }
+  if (model.is_encoder) {
+    // The hidden state of a token depends on the tokens after it, so a text is computed as a whole.
+    cache.enable_prefix_caching = false;
+    scheduler.enable_chunked_prefill = false;
+    scheduler.long_prefill_token_threshold = 0;
+    speculative = {};
+  }
   CheckRange("--block-size", cache.block_size, 16, 1024);
   if (cache.block_size % 16 != 0) Fail("--block-size", "not a multiple of 16", cache.block_size);
   if (cache.num_blocks_override) CheckRange("--num-kv-blocks", *cache.num_blocks_override, 1, kMaxBlocks);

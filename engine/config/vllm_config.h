@@ -161,8 +161,9 @@ struct VllmConfig {
   kernels::KVDType KVCacheDType() const { return cache.cache_dtype.value_or(DefaultKVDType(model)); }
 
   // Checks the numeric flags against their ranges, each other and the model. Replaces a threads_per_rank of 0, and sets
-  // is_oversubscribed. Without chunked prefill, raises max_num_batched_tokens to at least max_model_len. Throws a
-  // ConfigError that names the flag and the rejected value.
+  // is_oversubscribed. Without chunked prefill, raises max_num_batched_tokens to at least max_model_len. For an
+  // encoder, switches chunked prefill, the prefix cache and speculation off. Throws a ConfigError that names the flag
+  // and the rejected value.
   void Finalize();
 };
 

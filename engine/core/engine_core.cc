@@ -26,6 +26,9 @@ constexpr std::chrono::milliseconds kMaxLoadWait{5};
 
 int64_t GetNumBlocks(const VllmConfig& config, int64_t memory_bytes, int64_t block_bytes,
                      const std::string& memory_bound) {
+  const int64_t max_blocks =
+      PeakBlocks(config.cache, config.model.max_model_len, MaxChunk(config.scheduler)) * config.scheduler.max_num_seqs;
+  if (block_bytes == 0) return max_blocks;
   int64_t usable_bytes = memory_bytes;
   if (config.cache.kv_cache_memory_bytes) usable_bytes = std::min(usable_bytes, *config.cache.kv_cache_memory_bytes);
   const int64_t affordable = usable_bytes / block_bytes - 1;
@@ -51,8 +54,7 @@ int64_t GetNumBlocks(const VllmConfig& config, int64_t memory_bytes, int64_t blo
                         " blocks x " + std::to_string(block_bytes) +
                         " bytes = " + std::to_string((min_blocks + 1) * block_bytes) + " bytes; " + limit + ")");
   }
-  const int64_t blocks_per_seq = PeakBlocks(config.cache, config.model.max_model_len, MaxChunk(config.scheduler));
-  return std::min(affordable, blocks_per_seq * config.scheduler.max_num_seqs);
+  return std::min(affordable, max_blocks);
 }
 
 EngineCore::EngineCore(const VllmConfig& config, const ExecutorFactory& factory, StepInterrupt* interrupt,

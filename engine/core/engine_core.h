@@ -92,7 +92,8 @@ class EngineCore {
 };
 
 // Returns the number of usable KV blocks that fit, with the null block, into the smaller of `memory_bytes` and
-// --kv-cache-memory, but at most as many as max_num_seqs sequences of max_model_len tokens can use. Throws
+// --kv-cache-memory, but at most as many as max_num_seqs sequences of max_model_len tokens can use. Blocks of 0 bytes
+// always fit. Throws
 // ResourceError if one block per KV-cache group does not fit. The message shows the calculation and `memory_bound`, the
 // name of the limit that determines `memory_bytes`.
 int64_t GetNumBlocks(const VllmConfig& config, int64_t memory_bytes, int64_t block_bytes,

@@ -27,6 +27,9 @@ uint64_t DeriveSeed(uint64_t engine_seed, std::string_view request_id) {
 InputProcessor::InputProcessor(const VllmConfig& config, int64_t max_model_len, const tokenizer::Tokenizer* tokenizer,
                                int64_t max_output_memory)
     : vocab_size_(config.model.vocab_size),
+      type_vocab_size_(config.model.type_vocab_size),
+      hidden_size_(config.model.hidden_size),
+      pooler_(config.model.pooler),
       max_model_len_(max_model_len),
       max_kv_tokens_(max_model_len),
       max_logprobs_(config.max_logprobs),
@@ -222,6 +225,61 @@ ProcessedInput InputProcessor::Process(std::string_view request_id, const Prompt
   input.prior_output_token_ids.assign(prior_output_token_ids.begin(), prior_output_token_ids.end());
   CheckOutputMemory(params, num_prompt_tokens, vocab_size_, max_output_memory_);
   if (params.structured_outputs) SetGrammar(input);
+  return input;
+}
+
+namespace {
+
+// Throws a RequestError if vectors of this model cannot be cut to `dimensions`.
+void CheckDimensions(const PoolerConfig& pooler, int64_t vector_size, int64_t dimensions) {
+  if (dimensions == 0) return;
+  const std::string value = " (" + std::to_string(dimensions) + ")";
+  if (dimensions < 1 || dimensions > vector_size) {
+    throw RequestError("dimensions: outside 1 to " + std::to_string(vector_size) + value);
+  }
+  const std::vector<int64_t>& known = pooler.matryoshka_dimensions;
+  if (known.empty() || dimensions == vector_size || std::ranges::find(known, dimensions) != known.end()) return;
+  std::string list;
+  for (const int64_t size : known) list += (list.empty() ? "" : ", ") + std::to_string(size);
+  throw RequestError("dimensions: the model's vectors can be cut to " + list + value);
+}
+
+}  // namespace
+
+ProcessedInput InputProcessor::ProcessPooling(std::string_view request_id, const PoolingPrompt& prompt,
+                                              const PoolingParams& params) const {
+  ProcessedInput input;
+  input.external_req_id = request_id;
+  if (params.task == PoolingTask::kScore && !pooler_.classifier) {
+    throw RequestError("task: the model has no classifier, so it gives no scores");
+  }
+  if (params.task == PoolingTask::kEmbed) {
+    CheckDimensions(pooler_, pooler_.VectorSize(hidden_size_), params.dimensions);
+  }
+  if (prompt.token_ids.empty()) throw RequestError("prompt: must have at least one token");
+  CheckIds("prompt_token_ids", prompt.token_ids);
+  const auto num_tokens = static_cast<int64_t>(prompt.token_ids.size());
+  if (num_tokens > max_model_len_) {
+    throw RequestError("prompt is " + std::to_string(num_tokens) + " tokens, limit " + std::to_string(max_model_len_));
+  }
+  if (!prompt.token_type_ids.empty() && prompt.token_type_ids.size() != prompt.token_ids.size()) {
+    throw RequestError("token_type_ids: not one for each token of the prompt");
+  }
+  const int64_t num_types = std::max<int64_t>(1, type_vocab_size_);
+  for (const int32_t type : prompt.token_type_ids) {
+    if (type < 0 || type >= num_types) {
+      throw RequestError("token_type_ids: outside 0 to " + std::to_string(num_types - 1) + " (" + std::to_string(type) +
+                         ")");
+    }
+  }
+  input.prompt_token_ids = prompt.token_ids;
+  input.token_type_ids = prompt.token_type_ids;
+  input.pooling_params = params;
+  input.pooling_params->needs_all_tokens = pooler_.NeedsAllTokens();
+  input.params.max_tokens = 1;
+  input.params.seed = 0;
+  input.params.detokenize = false;
+  input.params.output_kind = RequestOutputKind::kFinalOnly;
   return input;
 }
 

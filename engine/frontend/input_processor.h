@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/config/vllm_config.h"
+#include "engine/request/pooling_params.h"
 #include "engine/request/prompt.h"
 #include "engine/request/sampling_params.h"
 
@@ -39,6 +40,8 @@ struct ProcessedInput {
   int32_t lora_slot = -1;  // both as in EngineCoreRequest
   std::string lora_digest = {};
   int64_t num_returned = 1;
+  std::optional<PoolingParams> pooling_params = {};  // both as in EngineCoreRequest
+  std::vector<int32_t> token_type_ids = {};
 };
 
 class InputProcessor {
@@ -60,6 +63,9 @@ class InputProcessor {
   // GrammarCompiler::Compile say. Does not wait for the grammar.
   ProcessedInput Process(std::string_view request_id, const Prompt& prompt, const SamplingParams& params,
                          std::span<const int32_t> prior_output_token_ids = {}) const;
+  // Returns the validated request for a vector or for scores. Throws a RequestError that names the field.
+  ProcessedInput ProcessPooling(std::string_view request_id, const PoolingPrompt& prompt,
+                                const PoolingParams& params) const;
   // Chooses the adapter of the request. `name` is RequestOptions::lora. Throws a RequestError if there is no such
   // adapter.
   void SetLoRA(const std::optional<std::string>& name, ProcessedInput& input) const;
@@ -87,6 +93,9 @@ class InputProcessor {
   void FitLengths(int64_t num_prompt_tokens, SamplingParams& params) const;
 
   int64_t vocab_size_;
+  int64_t type_vocab_size_;
+  int64_t hidden_size_;
+  PoolerConfig pooler_;
   int64_t max_model_len_;
   const int64_t max_kv_tokens_;  // that one request may have in the KV cache
   int64_t max_logprobs_;

@@ -129,6 +129,11 @@ struct LLMEngine::Impl {
     SubmitReady();
   }
 
+  // Throws EngineDeadError, or a RequestError if the id belongs to an unfinished request.
+  void CheckId(const std::string& request_id) const;
+  // Queues a validated request. Throws as LLMEngine::AddRequest does.
+  void Add(const std::string& request_id, ProcessedInput input, const RequestOptions& options);
+
   VllmConfig config;
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer;
   std::unique_ptr<EngineCoreClient> client;
@@ -158,41 +163,57 @@ void LLMEngine::SetReasoningFormat(std::shared_ptr<const ReasoningFormat> format
 
 void LLMEngine::AddRequest(const std::string& request_id, const Prompt& prompt, const SamplingParams& params,
                            const RequestOptions& options) {
-  if (impl_->death_cause) throw EngineDeadError(*impl_->death_cause);
-  if (impl_->output_processor.Contains(request_id)) {
+  impl_->CheckId(request_id);
+  const ModelConfig& model = impl_->config.model;
+  if (!model.can_generate) throw RequestError("prompt: the model generates no text (" + model.architecture + ")");
+  impl_->Add(request_id, impl_->input_processor.Process(request_id, prompt, params, options.prior_output_token_ids),
+             options);
+}
+
+void LLMEngine::AddPoolingRequest(const std::string& request_id, const PoolingPrompt& prompt,
+                                  const PoolingParams& params, const RequestOptions& options) {
+  impl_->CheckId(request_id);
+  impl_->Add(request_id, impl_->input_processor.ProcessPooling(request_id, prompt, params), options);
+}
+
+void LLMEngine::Impl::CheckId(const std::string& request_id) const {
+  if (death_cause) throw EngineDeadError(*death_cause);
+  if (output_processor.Contains(request_id)) {
     throw RequestError("request_id: already in use by an unfinished request");
   }
-  ProcessedInput input = impl_->input_processor.Process(request_id, prompt, params, options.prior_output_token_ids);
-  impl_->input_processor.SetLoRA(options.lora, input);
+}
+
+void LLMEngine::Impl::Add(const std::string& request_id, ProcessedInput input, const RequestOptions& options) {
+  input_processor.SetLoRA(options.lora, input);
   const auto num_prompt_tokens = static_cast<int64_t>(input.prompt_token_ids.size());
-  impl_->stats_at_last_request = impl_->stats;
-  impl_->num_last_prompt_tokens = num_prompt_tokens;
-  const RequestId first_child_id = impl_->next_request_id;
-  impl_->next_request_id += static_cast<RequestId>(input.params.n);
+  stats_at_last_request = stats;
+  num_last_prompt_tokens = num_prompt_tokens;
+  const RequestId first_child_id = next_request_id;
+  next_request_id += static_cast<RequestId>(input.params.n);
   const SteadyTime arrival_time = std::chrono::steady_clock::now();
-  const OutputMemory memory = EstimateOutputMemory(input.params, num_prompt_tokens, impl_->config.model.vocab_size);
-  const bool first_alone = impl_->StartsFirstAlone(input);
+  const OutputMemory memory = EstimateOutputMemory(input.params, num_prompt_tokens, config.model.vocab_size);
+  const bool first_alone = StartsFirstAlone(input);
   HeldRequest request = {.request_id = request_id,
                          .sequences = FanOut(input, options, first_child_id, arrival_time),
                          .memory = memory,
                          .rules = {.first_alone = first_alone, .regardless_of_memory = options.interactive},
                          .grammar = std::move(input.grammar)};
   try {
-    impl_->output_processor.AddRequest(
+    output_processor.AddRequest(
         std::make_unique<ParentRequest>(request_id, std::move(input), first_child_id, arrival_time));
     if (request.grammar != nullptr && !request.grammar->is_done()) {
-      impl_->held_requests.push_back(std::move(request));
-      impl_->PublishHeld();
-    } else if (impl_->Release(std::move(request))) {
-      impl_->SubmitReady();
+      held_requests.push_back(std::move(request));
+      PublishHeld();
+    } else if (Release(std::move(request))) {
+      SubmitReady();
     } else {
-      impl_->client->Interrupt();
+      client->Interrupt();
     }
   } catch (...) {
     // The exception tells the caller that the request was not added, so the request must not produce an output.
-    impl_->Unhold(request_id);
-    impl_->output_processor.RemoveRequest(request_id);
-    impl_->admission_queue.Remove(request_id);
+    Unhold(request_id);
+    output_processor.RemoveRequest(request_id);
+    admission_queue.Remove(request_id);
     throw;
   }
 }

@@ -12,6 +12,7 @@
 #include "engine/config/vllm_config.h"
 #include "engine/core/engine_core_client.h"
 #include "engine/frontend/metrics.h"
+#include "engine/request/pooling_params.h"
 #include "engine/request/prompt.h"
 #include "engine/request/request_output.h"
 #include "engine/request/sampling_params.h"
@@ -50,6 +51,11 @@ class LLMEngine {
   // engine's input queue is full.
   void AddRequest(const std::string& request_id, const Prompt& prompt, const SamplingParams& params,
                   const RequestOptions& options = {});
+
+  // Queues a request that samples no token. Its RequestOutput has the vector or the scores in `pooled`. Throws as
+  // AddRequest does. Ignores options.prior_output_token_ids.
+  void AddPoolingRequest(const std::string& request_id, const PoolingPrompt& prompt, const PoolingParams& params,
+                         const RequestOptions& options = {});
 
   // Aborts a request. The next Step returns its final RequestOutput, in which each unfinished sequence has
   // FinishReason::kAbort and its tokens so far (if outputs are deltas: the tokens not yet returned). Ignores unknown

@@ -123,6 +123,7 @@ void OutputProcessor::EmitOutput(const EngineCoreOutput& output, Child& child, b
   RequestOutput request_output = MakeOutput(parent, request_finished);
   request_output.outputs.resize(1);
   state.FillOutput(request_output.outputs.front());
+  request_output.pooled = output.pooled;
   request_output.metrics = state.metrics();
   processed_.request_outputs.push_back(std::move(request_output));
 }
@@ -137,6 +138,7 @@ RequestOutput OutputProcessor::MakeOutput(ParentRequest& parent, bool finished) 
   FillPrompt(parent, output);
   output.finished = finished;
   output.rejected = false;
+  output.pooled.clear();
   output.num_cached_tokens = parent.num_cached_tokens;
   output.error = parent.error;
   return output;

@@ -30,6 +30,8 @@ std::vector<std::shared_ptr<EngineCoreRequest>> FanOut(const ProcessedInput& inp
     request->arrival_time = arrival_time;
     request->priority = options.priority;
     request->cache_salt = options.cache_salt;
+    request->pooling_params = input.pooling_params;
+    request->token_type_ids = input.token_type_ids;
     request->lora_slot = input.lora_slot;
     request->lora_digest = input.lora_digest;
     request->interactive = options.interactive;

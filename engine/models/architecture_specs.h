@@ -9,6 +9,8 @@
 namespace vllm {
 
 DecoderSpec ArceeSpec(const ModelConfig& config);
+DecoderSpec BertSpec(const ModelConfig& config);
+DecoderSpec DistilBertSpec(const ModelConfig& config);
 DecoderSpec FalconSpec(const ModelConfig& config);
 DecoderSpec GemmaSpec(const ModelConfig& config);
 DecoderSpec Gemma2Spec(const ModelConfig& config);
@@ -19,6 +21,9 @@ DecoderSpec GlmSpec(const ModelConfig& config);
 DecoderSpec Glm4Spec(const ModelConfig& config);
 DecoderSpec Glm4MoeSpec(const ModelConfig& config);
 DecoderSpec Gpt2Spec(const ModelConfig& config);
+DecoderSpec GteSpec(const ModelConfig& config);
+DecoderSpec ModernBertSpec(const ModelConfig& config);
+DecoderSpec NomicBertSpec(const ModelConfig& config);
 DecoderSpec Lfm2Spec(const ModelConfig& config);
 DecoderSpec GptOssSpec(const ModelConfig& config);
 DecoderSpec OlmoeSpec(const ModelConfig& config);

@@ -41,17 +41,22 @@ DecoderModel::DecoderModel(const LoadContext& load, const DecoderSpec& spec)
     embed_positions_.emplace(load, prefix + spec.embed_positions + ".weight", config_.max_position_embeddings,
                              spec.position_offset, config_.hidden_size);
   }
+  if (!spec.embed_token_types.empty()) {
+    embed_token_types_.emplace(load, prefix + spec.embed_token_types + ".weight", config_.type_vocab_size, 0,
+                               config_.hidden_size);
+  }
+  if (!spec.embed_norm.empty()) embed_norm_.emplace(load, prefix + spec.embed_norm, config_.hidden_size, spec.norm);
   int64_t inner = 0;
   int num_tables = 0;
   LoadProgress* const progress = load.config.load.progress.get();
   if (progress != nullptr) progress->num_layers += static_cast<int64_t>(spec.layer.size());
   if (spec.alt_up_streams) alt_up_streams_.emplace(load, config_, prefix, *spec.alt_up_streams);
   if (spec.per_layer_inputs) per_layer_inputs_.emplace(load, config_, prefix, *spec.per_layer_inputs);
-  std::vector<size_t> kv_index;  // [num_layers] index in cached_layers_.attention of the K and V that the layer reads
+  // [num_layers] index in cached_layers_.attention of the K and V that the layer reads, or in cached_layers_.encoder
+  std::vector<size_t> kv_index;
   for (size_t i = 0; i < spec.layer.size(); ++i) {
     const std::string name = prefix + spec.layers + std::to_string(i) + ".";
-    const int64_t source = spec.layer[i].attention.kv_source_layer;
-    kv_index.push_back(source < 0 ? cached_layers_.attention.size() : kv_index.at(static_cast<size_t>(source)));
+    kv_index.push_back(KVIndex(spec.layer[i].attention, kv_index));
     layers_.push_back(std::make_unique<DecoderLayer>(load, spec, spec.layer[i], kv_index.back(), cached_layers_, name));
     load.weights.DropPages();
     if (progress != nullptr) ++progress->num_loaded_layers;
@@ -77,6 +82,16 @@ DecoderModel::DecoderModel(const LoadContext& load, const DecoderSpec& spec)
     scratch_.laurel = Floats(max_tokens, config_.hidden_size);
   }
   if (spec.per_layer_inputs) scratch_.per_layer_inputs = Floats(max_tokens, spec.per_layer_inputs->total_size());
+}
+
+size_t DecoderModel::KVIndex(const AttentionSpec& spec, const std::vector<size_t>& earlier) const {
+  if (spec.look_ahead > 0) {
+    const std::vector<KVCacheSpec>& shapes = cached_layers_.encoder;
+    const auto same = std::ranges::find(shapes, spec.sliding_window, &KVCacheSpec::sliding_window);
+    return static_cast<size_t>(same - shapes.begin());
+  }
+  return spec.kv_source_layer < 0 ? cached_layers_.attention.size()
+                                  : earlier.at(static_cast<size_t>(spec.kv_source_layer));
 }
 
 void DecoderModel::BuildHead(const LoadContext& load, const DecoderSpec& spec, const std::string& prefix) {
@@ -152,6 +167,8 @@ void DecoderModel::Embed(const ModelInput& input, float* hidden) const {
     });
   }
   if (embed_positions_) embed_positions_->AddTo(input.positions, hidden);
+  if (embed_token_types_) embed_token_types_->AddTo(input.token_type_ids, hidden);
+  if (embed_norm_) embed_norm_->Forward(hidden, num_tokens, hidden);
 }
 
 void DecoderModel::ComputeAngles(const ModelInput& input) {

@@ -32,6 +32,8 @@ class DecoderModel final : public Model {
                      const int32_t* lora_slots) override;
 
  private:
+  // Returns the index of a layer's K and V; `earlier` has those of the layers before.
+  size_t KVIndex(const AttentionSpec& spec, const std::vector<size_t>& earlier) const;
   void BuildHead(const LoadContext& load, const DecoderSpec& spec, const std::string& prefix);
   void Embed(const ModelInput& input, float* hidden) const;
   void ComputeAngles(const ModelInput& input);
@@ -40,7 +42,8 @@ class DecoderModel final : public Model {
   const ModelConfig& config_;
   std::vector<RotaryEmbedding> rotary_;
   std::optional<VocabParallelEmbedding> embed_tokens_;
-  std::optional<PositionEmbedding> embed_positions_;
+  std::optional<PositionEmbedding> embed_positions_, embed_token_types_;
+  std::optional<Norm> embed_norm_;
   std::optional<ColumnParallelLinear> project_in_, project_out_;  // replicated on every rank
   std::optional<PerLayerInputs> per_layer_inputs_;
   std::optional<AltUpStreams> alt_up_streams_;

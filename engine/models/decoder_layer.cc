@@ -39,7 +39,8 @@ DecoderLayer::DecoderLayer(const LoadContext& load, const DecoderSpec& decoder, 
     cached.recurrent.push_back(mixer_->state());
   } else {
     attention_.emplace(load, load.config.model, kv_layer, prefix + spec.attention_block.prefix, spec.attention);
-    if (spec.attention.kv_source_layer < 0) cached.attention.push_back(attention_->kv_layer());
+    std::vector<KVCacheSpec>& layers = spec.attention.look_ahead > 0 ? cached.encoder : cached.attention;
+    if (kv_layer == layers.size()) layers.push_back(attention_->kv_layer());
   }
   const std::string mlp_prefix = prefix + spec.mlp_block.prefix;
   if (spec.moe) {

@@ -32,6 +32,8 @@ DecoderSpec BaseDecoderSpec(const ModelConfig& config) {
     // Older checkpoints have "language_model.model.embed_tokens", newer ones "model.language_model.embed_tokens".
     spec.prefixes = {config.weight_prefix + "model.", "model." + config.weight_prefix, "model."};
   }
+  // Without an output projection, the names may begin at the decoder.
+  if (!config.can_generate) spec.prefixes = {"model.", ""};
   spec.norm = {NormSpec::Kind::kRms, config.rms_norm_eps, config.norm_offset, true, true};
   spec.embedding_scale = config.embedding_multiplier;
   spec.residual_scale = config.residual_multiplier;
@@ -51,6 +53,10 @@ DecoderSpec BaseDecoderSpec(const ModelConfig& config) {
     layer.attention.kv_source_layer = layer_config.kv_source_layer;
     layer.attention.values_are_keys = layer_config.values_are_keys;
     layer.attention.sliding_window = layer_config.sliding_window;
+    if (config.is_encoder) {
+      const int64_t window = layer_config.sliding_window;
+      layer.attention.look_ahead = window > 0 ? window - 1 : kernels::kLookAheadAll;
+    }
     layer.mlp.intermediate_size = config.IntermediateSize(layer_config);
     layer.mlp.gate_cutoff = layer_config.gate_cutoff;
     layer.attention.rotary_table = !layer_config.use_rope ? -1 : layer_config.use_local_rope ? 1 : 0;

@@ -1,6 +1,7 @@
 // DecoderSpec: the properties in which decoder families differ: tensor names, norms and their positions, projections,
 // position encodings and multipliers. Each family's source file makes one from a ModelConfig, and DecoderModel builds
-// the decoder from it. Plain values and pure functions; any thread.
+// the decoder from it. Encoders are decoders whose attention is not causal. Plain values and pure functions; any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -64,6 +65,8 @@ struct DecoderSpec {
   NormSpec norm;                    // kind of all norms except those on queries and keys
   std::string embed_positions;      // learned positions; empty: none
   int64_t position_offset = 0;      // row of position 0 in embed_positions
+  std::string embed_token_types;    // BERT: one vector for each type of token; empty: none
+  std::string embed_norm;           // a norm of the sum of the embeddings; empty: none
   std::string project_in;           // OPT: projects the embedding width to hidden_size; empty: none
   std::string project_out;          // the reverse, before the output projection
   double embedding_scale = 1.0;

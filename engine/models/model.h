@@ -24,6 +24,7 @@ struct ModelInput {
   // [num_tokens] the LoRA adapter of each token, an index in VllmConfig::lora.adapters, or -1 for none. Null: no token
   // has an adapter.
   const int32_t* lora_slots = nullptr;
+  std::span<const int64_t> token_type_ids = {};  // [num_tokens] if the model has embeddings of token types
 };
 
 class Model {

@@ -67,6 +67,43 @@ constexpr Architecture kArchitectures[] = {
     {"Qwen3_5MoeForCausalLM", Qwen3NextSpec},
     {"StableLmForCausalLM", StableLmSpec},
 
+    // Encoders.
+    {"BertModel", BertSpec},
+    {"BertForMaskedLM", BertSpec},
+    {"BertForSequenceClassification", BertSpec},
+    {"CamembertModel", BertSpec},
+    {"RobertaModel", BertSpec},
+    {"RobertaForMaskedLM", BertSpec},
+    {"RobertaForSequenceClassification", BertSpec},
+    {"XLMRobertaModel", BertSpec},
+    {"XLMRobertaForMaskedLM", BertSpec},
+    {"XLMRobertaForSequenceClassification", BertSpec},
+    {"DistilBertModel", DistilBertSpec},
+    {"DistilBertForMaskedLM", DistilBertSpec},
+    {"DistilBertForSequenceClassification", DistilBertSpec},
+    {"EuroBertModel", BaseDecoderSpec},
+    {"EuroBertForMaskedLM", BaseDecoderSpec},
+    {"GteModel", GteSpec},
+    {"NewModel", GteSpec},  // the name in the published config.json
+    {"GteForSequenceClassification", GteSpec},
+    {"NewForSequenceClassification", GteSpec},
+    {"ModernBertModel", ModernBertSpec},
+    {"ModernBertForMaskedLM", ModernBertSpec},
+    {"ModernBertForSequenceClassification", ModernBertSpec},
+    {"NomicBertModel", NomicBertSpec},
+
+    // Decoders without an output projection, and decoders with a classifier.
+    {"Gemma3TextModel", Gemma3Spec},
+    {"GemmaForSequenceClassification", GemmaSpec},
+    {"LlamaModel", BaseDecoderSpec},
+    {"LlamaForSequenceClassification", BaseDecoderSpec},
+    {"MistralModel", BaseDecoderSpec},
+    {"MistralForSequenceClassification", BaseDecoderSpec},
+    {"Qwen2Model", Qwen2Spec},
+    {"Qwen2ForSequenceClassification", Qwen2Spec},
+    {"Qwen3Model", Qwen3Spec},
+    {"Qwen3ForSequenceClassification", Qwen3Spec},
+
     // Vision-language models; only their text model runs.
     {"Gemma3ForConditionalGeneration", VisionLanguageSpec},
     {"Gemma3nForConditionalGeneration", VisionLanguageSpec},

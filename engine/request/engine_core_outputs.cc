@@ -7,6 +7,7 @@ void EngineCoreOutput::Clear() {
   new_token_ids.clear();
   new_logprobs.Clear();
   prompt_logprobs.Clear();
+  pooled.clear();
   finish_reason = FinishReason::kNone;
   stop_token_id.reset();
   beam_score.reset();
@@ -25,6 +26,7 @@ void EngineCoreOutput::Merge(const EngineCoreOutput& later) {
   new_token_ids.insert(new_token_ids.end(), later.new_token_ids.begin(), later.new_token_ids.end());
   new_logprobs.Append(later.new_logprobs);
   prompt_logprobs.Append(later.prompt_logprobs);
+  pooled = later.pooled;
   finish_reason = later.finish_reason;
   stop_token_id = later.stop_token_id;
   beam_score = later.beam_score;

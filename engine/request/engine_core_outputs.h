@@ -19,8 +19,9 @@ namespace vllm {
 struct EngineCoreOutput {
   RequestId request_id = 0;
   std::vector<int32_t> new_token_ids;
-  Logprobs new_logprobs;     // one position per new token, if requested
-  Logprobs prompt_logprobs;  // for prompt positions 1 and later; sent once, with the first token
+  Logprobs new_logprobs;      // one position per new token, if requested
+  Logprobs prompt_logprobs;   // for prompt positions 1 and later; sent once, with the first token
+  std::vector<float> pooled;  // the vector or the scores of a request with PoolingParams
   FinishReason finish_reason = FinishReason::kNone;
   std::optional<int32_t> stop_token_id;  // the id in stop_token_ids that ended the request; none for eos_token_id
   std::optional<double> beam_score;      // only of a sequence that beam search found

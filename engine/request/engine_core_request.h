@@ -9,9 +9,11 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "engine/request/pooling_params.h"
 #include "engine/request/request_id.h"
 #include "engine/request/sampling_params.h"
 
@@ -28,6 +30,9 @@ struct EngineCoreRequest {
   std::vector<int32_t> prompt_token_ids;        // at least one, all in the vocabulary
   std::vector<int32_t> prior_output_token_ids;  // the first output tokens, see RequestOptions; fewer than max_tokens
   SamplingParams sampling_params;               // normalized; max_tokens set; seed set
+  // If set, the request samples no token, and ends when its prompt is computed.
+  std::optional<PoolingParams> pooling_params;
+  std::vector<int32_t> token_type_ids;  // of the prompt's tokens, each below type_vocab_size; empty: all 0
   SteadyTime arrival_time;
   int64_t priority = 0;    // with SchedulingPolicy::kPriority, requests with smaller values run first
   std::string cache_salt;  // part of the hash of the first block

@@ -17,6 +17,12 @@ struct TextPrompt {
 };
 using Prompt = std::variant<TextPrompt, std::vector<int32_t>>;
 
+// The tokens of a text, or of a pair of texts, that is turned into a vector or into scores. Special tokens included.
+struct PoolingPrompt {
+  std::vector<int32_t> token_ids;
+  std::vector<int32_t> token_type_ids = {};  // as in EngineCoreRequest
+};
+
 struct RequestOptions {
   int64_t priority = 0;    // see EngineCoreRequest
   std::string cache_salt;  // only requests with the same salt share cached prefixes

@@ -31,6 +31,8 @@ class Request {
   const EngineCoreRequestPtr& core() const { return core_; }
   const SamplingParams& params() const { return core_->sampling_params; }
   bool is_interactive() const { return core_->interactive; }
+  // Returns true if the request samples no token.
+  bool is_pooling() const { return core_->pooling_params.has_value(); }
 
   int64_t num_prompt_tokens() const { return num_prompt_tokens_; }
   int64_t num_output_tokens() const { return static_cast<int64_t>(output_token_ids_.size()); }
@@ -54,10 +56,11 @@ class Request {
     return first_block ? std::string_view(extra_keys_) : std::string_view();
   }
 
-  // Returns true if the request may use cached blocks. With prompt_logprobs it may not: a position taken from the cache
-  // is not computed, so it has no logprobs.
+  // Returns true if the request may use cached blocks. A position taken from the cache is not computed, so it has no
+  // logprobs and no hidden state.
   bool reads_prefix_cache() const {
-    return !params().skip_reading_prefix_cache && !params().prompt_logprobs.has_value();
+    return !params().skip_reading_prefix_cache && !params().prompt_logprobs.has_value() &&
+           !(is_pooling() && core_->pooling_params->needs_all_tokens);
   }
 
   RequestStatus status = RequestStatus::kWaiting;

@@ -67,6 +67,7 @@ struct RequestOutput {
   std::vector<int32_t> prompt_token_ids;  // if outputs are deltas, only in the first one
   Logprobs prompt_logprobs;               // for prompt positions 1 and later; if outputs are deltas, only in the first
   std::vector<CompletionOutput> outputs;
+  std::vector<float> pooled;  // the vector or the scores of a request with PoolingParams
   bool finished = false;
   bool rejected = false;          // the request is invalid: `error` is the text of a RequestError
   int64_t num_cached_tokens = 0;  // prompt tokens that the first sequence found in the prefix cache

@@ -10,6 +10,7 @@ void ModelRunnerOutput::Clear() {
   logprobs.clear();
   logprobs_index.clear();
   prompt_logprobs.clear();
+  pooled.clear();
   failed.clear();
 }
 

@@ -27,6 +27,8 @@ struct ModelRunnerOutput {
   std::vector<int32_t> logprobs_index;
   // Prompt logprobs that this step computed, one chunk per request. The scheduler appends the chunks in order.
   std::vector<std::pair<RequestId, Logprobs>> prompt_logprobs;
+  // The vectors and scores of the requests with PoolingParams whose prompts are computed.
+  std::vector<std::pair<RequestId, std::vector<float>>> pooled;
   // Requests whose sampling failed, for example because their logits contain NaN or +inf, with an error message. They
   // sampled nothing.
   std::vector<std::pair<RequestId, std::string>> failed;

@@ -47,14 +47,15 @@ bool Scheduler::AddRequest(EngineCoreRequestPtr request, std::string* rejection_
     if (rejection_reason != nullptr) *rejection_reason = "prompt has no tokens";
     return false;
   }
-  if (num_tokens >= max_model_len_) {
-    return reject(max_model_len_ - 1,
-                  "max_model_len is " + std::to_string(max_model_len_) + " and must also hold one generated token");
+  const int64_t num_generated = request->pooling_params ? 0 : 1;
+  const std::string for_generated = num_generated == 0 ? "" : " and must also hold one generated token";
+  if (num_tokens + num_generated > max_model_len_) {
+    return reject(max_model_len_ - num_generated, "max_model_len is " + std::to_string(max_model_len_) + for_generated);
   }
-  if (num_tokens + 1 > max_tokens_that_fit_) {
-    return reject(std::max<int64_t>(0, max_tokens_that_fit_ - 1),
+  if (num_tokens + num_generated > max_tokens_that_fit_) {
+    return reject(std::max<int64_t>(0, max_tokens_that_fit_ - num_generated),
                   "the KV cache has " + std::to_string(kv_cache_.num_blocks()) + " blocks of " +
-                      std::to_string(kv_cache_.block_size()) + " tokens and must also hold one generated token");
+                      std::to_string(kv_cache_.block_size()) + " tokens" + for_generated);
   }
   if (request->sampling_params.use_beam_search && !AcceptsBeams(*request, rejection_reason)) return false;
   const int64_t threshold = config_.long_prefill_token_threshold;
@@ -160,7 +161,8 @@ void Scheduler::ScheduleRunning(int64_t& token_budget, bool interactive) {
     if (config_.long_prefill_token_threshold > 0) {
       num_new_tokens = std::min(num_new_tokens, config_.long_prefill_token_threshold);
     }
-    num_new_tokens = std::min({num_new_tokens, token_budget, max_model_len_ - request->num_computed_tokens - 1});
+    const int64_t max_tokens = max_model_len_ - (request->is_pooling() ? 0 : 1);
+    num_new_tokens = std::min({num_new_tokens, token_budget, max_tokens - request->num_computed_tokens});
     if (num_new_tokens <= 0) {
       // The order is not strictly first come, first served: later requests may run even if this one cannot.
       ++index;
@@ -460,6 +462,7 @@ void Scheduler::UpdateFromOutput(const ModelRunnerOutput& output, EngineCoreOutp
     // token.
     if (request != nullptr && request->num_output_tokens() == 0) request->prompt_logprobs.Append(logprobs);
   }
+  for (const auto& [id, pooled] : output.pooled) FinishPooling(id, pooled, outputs);
   for (size_t i = 0; i < output.request_ids.size(); ++i) {
     Request* request = Find(output.request_ids[i]);
     if (request == nullptr || request->status != RequestStatus::kRunning) continue;

@@ -61,7 +61,8 @@ class Scheduler {
   void FinishLoads();
 
   // Queues a request. Returns false and sets `rejection_reason` (may be null) if the request could never finish its
-  // prompt: max_model_len or all KV blocks together are too small for the prompt and one more token, or, without
+  // prompt: max_model_len or all KV blocks together are too small for the prompt and, unless the request is for
+  // pooling, one more token, or, without
   // chunked prefill, the prompt's first chunk exceeds max_num_batched_tokens. Beam search needs room for beam_width
   // sequences. Also rejects empty prompts and the ids of unfinished requests.
   bool AddRequest(EngineCoreRequestPtr request, std::string* rejection_reason);
@@ -173,6 +174,8 @@ class Scheduler {
   bool WaitsForState(const Request& request, const ComputedBlocks& computed);
   void MakeCachedRequestData(const Request& request, bool resumed);
 
+  // Ends a request whose prompt is computed, and adds its output.
+  void FinishPooling(RequestId id, const std::vector<float>& pooled, EngineCoreOutputs& outputs);
   // Takes back the computed tokens that belong to rejected drafts, and counts all drafts of the step.
   void SettleDrafts(Request& request, int64_t num_accepted);
   // Appends sampled tokens until one ends the request. Returns the number of appended tokens.

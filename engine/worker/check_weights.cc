@@ -6,6 +6,7 @@
 
 #include "engine/layers/communicator.h"
 #include "engine/layers/load_context.h"
+#include "engine/layers/pooling/pooler.h"
 #include "engine/models/registry.h"
 #include "kernels/isa/kernels_for.h"
 #include "kernels/threading/thread_pool.h"
@@ -41,7 +42,9 @@ void CheckWeights(const VllmConfig& config, const WeightSource& weights) {
   Workspace workspace;
   const StepContext step{&kernels::KernelsFor(kernels::BestIsa()), &threads, &communicator, &workspace};
   LookupOnlyMemory memory;
-  BuildModel({small, weights, memory, step});
+  const LoadContext load{small, weights, memory, step};
+  BuildModel(load);
+  const Pooler pooler(load);
 }
 
 }  // namespace vllm

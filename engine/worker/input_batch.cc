@@ -14,6 +14,7 @@ InputBatch::InputBatch(int64_t max_num_tokens, int64_t max_model_len, int64_t bl
   entries_.reserve(rows);
   token_ids_.reserve(rows);
   positions_.reserve(rows);
+  token_type_ids_.reserve(rows);
   lora_slots_.reserve(rows);
   attention_.groups.resize(num_groups);
   attention_.rows.reserve(rows);
@@ -95,6 +96,7 @@ void InputBatch::Update(const SchedulerOutput& scheduler_output) {
 
   token_ids_.clear();
   positions_.clear();
+  token_type_ids_.clear();
   lora_slots_.clear();
   has_lora_ = false;
   recurrent_.clear();
@@ -174,6 +176,9 @@ void InputBatch::AddRows(const CachedRequestState& state, int64_t first, int64_t
     token_ids_.push_back(state.token_ids[static_cast<size_t>(position)]);
     attention_.rows.push_back({static_cast<int64_t>(positions_.size()), position});
     positions_.push_back(position);
+    const std::vector<int32_t>& types = state.request->token_type_ids;
+    const auto index = static_cast<size_t>(position);
+    token_type_ids_.push_back(index < types.size() ? types[index] : 0);
   }
   for (size_t g = 0; g < attention_.groups.size(); ++g) {
     for (int64_t position = first; position < last; ++position) {

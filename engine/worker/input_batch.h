@@ -46,6 +46,7 @@ class InputBatch {
   std::span<const int64_t> positions() const { return positions_; }
   // Returns the adapter of each row as in ModelInput, or null if no row has one.
   const int32_t* lora_slots() const { return has_lora_ ? lora_slots_.data() : nullptr; }
+  std::span<const int64_t> token_type_ids() const { return token_type_ids_; }
   // The step's rows and sequences. The caller makes the plans and allocates `partials`.
   AttentionMetadata& attention() { return attention_; }
   const AttentionMetadata& attention() const { return attention_; }
@@ -69,6 +70,7 @@ class InputBatch {
   std::vector<BatchEntry> entries_;
   std::vector<int32_t> token_ids_;
   std::vector<int64_t> positions_;
+  std::vector<int64_t> token_type_ids_;
   std::vector<int32_t> lora_slots_;  // [num_tokens]
   bool has_lora_ = false;
   AttentionMetadata attention_;

@@ -16,6 +16,7 @@ namespace vllm {
 struct LogitsBuffer {
   struct RowResult {
     int32_t token_id = -1;
+    float score = 0.0f;  // of a request with PoolingParams
     bool has_logprobs = false;
     Logprobs logprobs;
     std::string error;

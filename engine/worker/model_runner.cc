@@ -36,12 +36,13 @@ class MasksInProgress {
 }  // namespace
 
 ModelRunner::ModelRunner(const VllmConfig& config, const StepContext& step, Model& model, LogitsBuffer& logits_buffer,
-                         MaskThread* mask_thread)
+                         MaskThread* mask_thread, const Pooler* pooler)
     : config_(config),
       step_(step),
       model_(model),
       logits_buffer_(logits_buffer),
       mask_thread_(mask_thread),
+      pooler_(pooler),
       batch_(config.scheduler.max_num_batched_tokens, config.model.max_model_len, config.cache.block_size,
              MakeKVCacheGroups(model.Layers().attention).windows.size()) {
   const auto row_bytes = static_cast<size_t>(config.model.hidden_size) * sizeof(float);
@@ -62,7 +63,8 @@ ModelRunner::ModelRunner(const VllmConfig& config, const StepContext& step, Mode
 }
 
 void ModelRunner::ReservePlans() {
-  const std::vector<KVCacheSpec>& layers = model_.Layers().attention;
+  const bool is_encoder = !model_.Layers().encoder.empty();
+  const std::vector<KVCacheSpec>& layers = is_encoder ? model_.Layers().encoder : model_.Layers().attention;
   const KVCacheGroups groups = MakeKVCacheGroups(layers);
   AttentionPlanOptions options;
   options.block_size = config_.cache.block_size;
@@ -84,13 +86,15 @@ void ModelRunner::ReservePlans() {
     const kernels::KVCacheLayout layout = layers[i].Layout(config_.cache.block_size, config_.KVCacheDType());
     options.head_bytes_per_token = (layout.KeyBytes() + layout.ValueBytes()) / layout.block_size;
     options.sliding_window = groups.windows[group];
-    attention.groups[group].plan = AttentionPlan(options);
+    const AttentionPlan plan(options);
     // Attention::MakeTasks makes at most one task for each row and each slot, per KV head.
     const auto num_heads = static_cast<size_t>(options.num_kv_heads);
     const size_t max_rows = attention.rows.capacity();
     AttentionWorkspace& workspace = step_.workspace->attention;
-    workspace.tasks.reserve((max_rows + attention.groups[group].plan.max_slots()) * num_heads);
+    workspace.tasks.reserve((max_rows + plan.max_slots()) * num_heads);
     workspace.merging.reserve(max_rows * num_heads);
+    if (!is_encoder) attention.groups[group].plan = plan;
+    if (is_encoder && !encoder_batch_) encoder_batch_.emplace(config_, layers, options);
   }
 }
 
@@ -99,7 +103,11 @@ void ModelRunner::Execute(const SchedulerOutput& scheduler_output, KVCache& cach
   for (const BlockCopy& copy : scheduler_output.block_copies) cache.CopyBlock(copy.from, copy.to);
   if (output != nullptr) output->Clear();
   if (batch_.entries().empty()) return;
-  for (AttentionGroup& group : batch_.attention().groups) group.plan.Make(group.sequences);
+  if (encoder_batch_) {
+    encoder_batch_->Update(batch_.entries());
+  } else {
+    for (AttentionGroup& group : batch_.attention().groups) group.plan.Make(group.sequences);
+  }
   if (!model_.Layers().recurrent.empty() && batch_.recurrent().size() != batch_.entries().size()) {
     throw std::logic_error("model runner: a request has no blocks for its recurrent state");
   }
@@ -108,10 +116,12 @@ void ModelRunner::Execute(const SchedulerOutput& scheduler_output, KVCache& cach
   MakeDraftStates();
   const MasksInProgress masks(mask_thread_);
   StartMasks();
-  const ModelInput input{batch_.token_ids(), batch_.positions(), batch_.attention(), batch_.recurrent(),
-                         batch_.lora_slots()};
-  model_.Forward(input, cache, hidden_.as<float>());
+  const ModelInput input{
+      batch_.token_ids(), batch_.positions(),  encoder_batch_ ? encoder_batch_->attention() : batch_.attention(),
+      batch_.recurrent(), batch_.lora_slots(), batch_.token_type_ids()};
+  model_.Forward(input, encoder_batch_ ? encoder_batch_->cache() : cache, hidden_.as<float>());
 
+  if (pooler_ != nullptr) Pool();
   CollectLogitsRows();
   const auto rows_at_once = static_cast<size_t>(LogitsBuffer::MaxRows(config_));
   for (size_t begin = 0; begin < logits_rows_.size(); begin += rows_at_once) {
@@ -207,12 +217,53 @@ void ModelRunner::CollectLogitsRows() {
         logits_rows_.push_back({i, entry.first_row + position - entry.first_position(), target});
       }
     }
+    if (state.request->pooling_params) {
+      if (NeedsScoreLogits(entry)) logits_rows_.push_back({i, entry.first_sampled_row()});
+      continue;
+    }
     if (!entry.samples()) continue;
     // Without drafts, a forced token needs logits only for its logprobs.
     const bool needs_logits =
         forced_tokens_[i] < 0 || entry.num_drafts() > 0 || state.request->sampling_params.logprobs.has_value();
     if (!needs_logits) continue;
     for (int64_t n = 0; n <= allowed_drafts_[i]; ++n) logits_rows_.push_back({i, entry.first_sampled_row() + n, -1, n});
+  }
+}
+
+void ModelRunner::Pool() {
+  for (const BatchEntry& entry : batch_.entries()) {
+    CachedRequestState& state = *entry.state;
+    if (!state.request->pooling_params) continue;
+    for (int64_t i = 0; i < entry.num_rows; ++i) {
+      pooler_->Add(entry.first_position() + i, state.num_prompt_tokens(),
+                   hidden_.as<float>() + (entry.first_row + i) * config_.model.hidden_size,
+                   *state.request->pooling_params, state.pooling);
+    }
+  }
+}
+
+bool ModelRunner::NeedsScoreLogits(const BatchEntry& entry) const {
+  const std::optional<ClassifierConfig>& classifier = config_.model.pooler.classifier;
+  return entry.state->request->pooling_params->task == PoolingTask::kScore && classifier && classifier->token_pair &&
+         entry.samples();
+}
+
+void ModelRunner::FillPooled(size_t index, ModelRunnerOutput& output) const {
+  const BatchEntry& entry = batch_.entries()[index];
+  const EngineCoreRequest& request = *entry.state->request;
+  if (!request.pooling_params || !entry.samples()) return;
+  std::vector<float> pooled;
+  if (NeedsScoreLogits(entry)) {
+    const auto row = std::ranges::find(logits_rows_, index, &LogitsRow::entry);
+    pooled = {logits_buffer_.results[static_cast<size_t>(row - logits_rows_.begin())].score};
+    pooler_->ToScores(pooled);
+  } else {
+    pooled = pooler_->Finish(entry.state->pooling, *request.pooling_params);
+  }
+  if (std::ranges::all_of(pooled, [](float x) { return std::isfinite(x); })) {
+    output.pooled.emplace_back(request.request_id, std::move(pooled));
+  } else {
+    output.failed.emplace_back(request.request_id, "the result contains NaN or infinity");
   }
 }
 
@@ -262,6 +313,11 @@ void ModelRunner::SampleRow(size_t index, int thread, float* logits_row) {
   result.error.clear();
   Sampler& sampler = samplers_[static_cast<size_t>(thread)];
   const std::span<float> logits(logits_row, static_cast<size_t>(config_.model.vocab_size));
+  if (state.request->pooling_params) {
+    const auto [first, second] = *config_.model.pooler.classifier->token_pair;
+    result.score = logits[static_cast<size_t>(second)] - logits[static_cast<size_t>(first)];
+    return;
+  }
   try {
     if (row.prompt_target >= 0) {
       sampler.AppendLogprobs(logits, row.prompt_target, *params.prompt_logprobs, result.logprobs);
@@ -348,6 +404,12 @@ void ModelRunner::FillOutput(ModelRunnerOutput& output) {
     output.logprobs_index.push_back(-1);
     output.num_accepted_drafts.push_back(0);
     const std::string* error = nullptr;
+    if (entries[i].state->request->pooling_params) {
+      FillPooled(i, output);
+      while (next < logits_rows_.size() && logits_rows_[next].entry == i) ++next;
+      output.sampled_offsets.push_back(output.sampled_token_ids.size());
+      continue;
+    }
     Logprobs* prompt = nullptr;
     for (; next < logits_rows_.size() && logits_rows_[next].entry == i && logits_rows_[next].prompt_target >= 0;
          ++next) {
@@ -374,6 +436,7 @@ size_t ModelRunner::scratch_bytes() const {
   size_t bytes = hidden_.size_bytes() + gathered_.size_bytes() + attention.partials.size_bytes() +
                  step_.workspace->size_bytes() + model_scratch_bytes_;
   for (const AttentionGroup& group : attention.groups) bytes += group.plan.size_bytes();
+  if (encoder_batch_) bytes += encoder_batch_->size_bytes();
   return bytes;
 }
 

@@ -5,13 +5,16 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "engine/config/vllm_config.h"
+#include "engine/layers/pooling/pooler.h"
 #include "engine/models/model.h"
 #include "engine/sample/sampler.h"
 #include "engine/sched/model_runner_output.h"
 #include "engine/sched/scheduler_output.h"
+#include "engine/worker/encoder_batch.h"
 #include "engine/worker/input_batch.h"
 #include "engine/worker/logits_buffer.h"
 #include "engine/worker/mask_thread.h"
@@ -21,9 +24,10 @@ namespace vllm {
 
 class ModelRunner {
  public:
-  // `logits_buffer` is the same object on all ranks. `mask_thread` may be null and is borrowed. Throws std::bad_alloc.
+  // `logits_buffer` is the same object on all ranks. `mask_thread` may be null and is borrowed, like `pooler`, which is
+  // null except on rank 0. Throws std::bad_alloc.
   ModelRunner(const VllmConfig& config, const StepContext& step, Model& model, LogitsBuffer& logits_buffer,
-              MaskThread* mask_thread);
+              MaskThread* mask_thread, const Pooler* pooler);
 
   // Runs one step. `output` is null except on rank 0, where it receives the results of all ranks.
   void Execute(const SchedulerOutput& scheduler_output, KVCache& cache, ModelRunnerOutput* output);
@@ -63,6 +67,12 @@ class ModelRunner {
   // logprobs of a cancelled step are computed again.
   void CountPromptLogprobs();
   void ComputeRows(size_t begin, size_t end);
+  // Adds the hidden states of the step to the requests with PoolingParams.
+  void Pool();
+  // Adds the vector or the scores of the entry to the output, if its text is computed.
+  void FillPooled(size_t entry, ModelRunnerOutput& output) const;
+  // Returns true if the entry needs the logits of its last row for a score.
+  bool NeedsScoreLogits(const BatchEntry& entry) const;
   void SampleRow(size_t index, int thread, float* logits_row);
   // Appends the sampled tokens of an entry to those of the step, and sets its last logprobs_index. `next` is the index
   // of the entry's first row that samples, and becomes that of the next entry's first row. Returns the error of the
@@ -77,9 +87,11 @@ class ModelRunner {
   Model& model_;
   LogitsBuffer& logits_buffer_;
   MaskThread* const mask_thread_;
+  const Pooler* const pooler_;
   InputBatch batch_;
-  kernels::AlignedBuffer hidden_;    // [max_num_batched_tokens, hidden_size]
-  kernels::AlignedBuffer gathered_;  // [LogitsBuffer::MaxRows, hidden_size]
+  std::optional<EncoderBatch> encoder_batch_;  // if the attention of the model is not causal
+  kernels::AlignedBuffer hidden_;              // [max_num_batched_tokens, hidden_size]
+  kernels::AlignedBuffer gathered_;            // [LogitsBuffer::MaxRows, hidden_size]
   std::vector<LogitsRow> logits_rows_;
   std::vector<int32_t> lora_slots_;      // of the rows in gathered_
   std::vector<int32_t> forced_tokens_;   // [num_entries]; -1: none, or nothing is sampled

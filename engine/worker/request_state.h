@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/layers/pooling/pooler.h"
 #include "engine/layers/recurrent/recurrent_sequence.h"
 #include "engine/reasoning/thinking_tracker.h"
 #include "engine/request/engine_core_request.h"
@@ -27,6 +28,7 @@ struct CachedRequestState {
   // Number of prompt positions whose logprobs were returned. If the prompt is computed again after the first token was
   // sampled, they are not returned again.
   int64_t num_prompt_logprobs = 0;
+  PoolingState pooling;  // of a request with PoolingParams, on rank 0
   // Both have received the output tokens in token_ids, without the drafts. Null if the request has no
   // thinking_token_budget, or no grammar.
   std::unique_ptr<ThinkingTracker> thinking;

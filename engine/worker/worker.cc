@@ -22,7 +22,7 @@ Worker::Worker(const VllmConfig& config, const WeightSource& weights, Communicat
   step_.communicator = &communicator;
   step_.workspace = &workspace_;
   LoadModel(weights, ToString(isa));
-  runner_ = std::make_unique<ModelRunner>(config_, step_, *model_, logits_buffer, mask_thread);
+  runner_ = std::make_unique<ModelRunner>(config_, step_, *model_, logits_buffer, mask_thread, pooler_.get());
 }
 
 void Worker::LoadModel(const WeightSource& weights, std::string_view isa) {
@@ -30,7 +30,9 @@ void Worker::LoadModel(const WeightSource& weights, std::string_view isa) {
   SharedRankWeights* const shared = all_shared == nullptr ? nullptr : &all_shared->rank(step_.rank());
   const auto build = [&](WeightMemory& memory) {
     LoRAModules lora(config_.lora.adapters, weights);
-    model_ = BuildModel({config_, weights, memory, step_, lora.num_adapters() == 0 ? nullptr : &lora});
+    const LoadContext load{config_, weights, memory, step_, lora.num_adapters() == 0 ? nullptr : &lora};
+    model_ = BuildModel(load);
+    if (step_.rank() == 0) pooler_ = std::make_unique<Pooler>(load);
     lora.CheckAllTaken();
     for (const MappedFile* file : weights.Files()) file->CheckUnchanged();
   };
@@ -74,6 +76,7 @@ void Worker::ProfileRun() {
   }
   request->sampling_params.max_tokens = 1;
   request->sampling_params.temperature = 0.0;
+  if (!config_.model.can_generate) request->pooling_params = PoolingParams{.task = PoolingTask::kEmbed};
 
   // Every group writes into its own block, and the recurrent state is in the blocks after those.
   std::vector<int32_t> block_ids, state_block_ids;

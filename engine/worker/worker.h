@@ -63,6 +63,7 @@ class Worker {
   StepContext step_;
   LoadReport load_report_;
   std::unique_ptr<Model> model_;
+  std::unique_ptr<Pooler> pooler_;  // on rank 0
   KVCache cache_;
   std::unique_ptr<ModelRunner> runner_;
 };

@@ -127,6 +127,7 @@ void Attention::Forward(const AttentionMetadata& metadata, KVCache& cache, const
   args.scale = scale_;
   args.softcap = softcap_;
   args.sliding_window = spec_.sliding_window;
+  args.look_ahead = spec_.look_ahead;
   if (!sinks_.empty()) args.sinks = sinks_.data();
   args.partials = metadata.partials.as<float>();
 

@@ -20,9 +20,11 @@ namespace vllm {
 // The layers of a model that have a KV cache or a recurrent state, on one rank.
 struct CachedLayers {
   std::vector<KVCacheSpec> attention = {};
+  // The different shapes of K and V of layers whose attention is not causal. They keep nothing between steps.
+  std::vector<KVCacheSpec> encoder = {};
   std::vector<RecurrentStateSpec> recurrent = {};
 
-  // Returns the bytes of one block of the cache.
+  // Returns the bytes of one block of the cache; 0 if no layer keeps anything between steps.
   int64_t BlockBytes(int64_t block_size, kernels::KVDType dtype) const;
 };
 

@@ -83,7 +83,7 @@ DecoderAttention::DecoderAttention(const LoadContext& load, const ModelConfig& m
       rotates_neighbors_(spec.rotates_neighbors),
       norm_after_rotation_(spec.qk_norm.after_rotation),
       clip_qkv_(static_cast<float>(spec.clip_qkv)),
-      kv_layer_{shards_.kv_heads.count, head_dim_, spec.sliding_window},
+      kv_layer_{shards_.kv_heads.count, head_dim_, spec.sliding_window, spec.look_ahead},
       qkv_proj_(load, model, model.hidden_size, QkvSlices(model, prefix, spec, shards_), spec.qkv_bias),
       o_proj_(load, model, prefix + spec.o_proj, model.hidden_size, model.num_attention_heads * head_dim_,
               {shards_.heads.begin * head_dim_, q_size_}, spec.o_bias),

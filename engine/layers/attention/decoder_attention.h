@@ -51,6 +51,7 @@ struct AttentionSpec {
   double clip_qkv = 0.0;           // queries and keys after their norm, and values, are clamped to [-x, x]; 0: not
   std::string sinks;           // one logit per query head that joins the softmax, [num_attention_heads]; empty: none
   int64_t sliding_window = 0;  // 0: full attention
+  int64_t look_ahead = 0;      // see kernels::AttentionArgs
 };
 
 // The rotation angles of a step's positions: cos and sin are [num_tokens, half]. query_scales, [num_tokens], multiply

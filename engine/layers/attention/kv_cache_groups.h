@@ -31,6 +31,7 @@ struct KVCacheSpec {
   int64_t num_kv_heads = 0;
   int64_t head_dim = 0;
   int64_t sliding_window = 0;  // 0: full attention
+  int64_t look_ahead = 0;      // see kernels::AttentionArgs
 
   kernels::KVCacheLayout Layout(int64_t block_size, kernels::KVDType dtype) const {
     return {dtype, block_size, num_kv_heads, head_dim};

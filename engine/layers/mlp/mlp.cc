@@ -34,7 +34,9 @@ std::vector<OutputSlice> UpSlices(const WeightSource& weights, const std::string
                         weights.Contains(prefix + spec.gate_proj + ".weight");
   if (!spec.gate_up_proj.empty() && !is_split) {
     const std::string name = prefix + spec.gate_up_proj;
-    return {{name, 2 * size, shard}, {name, 2 * size, {size + shard.begin, shard.count}}};
+    std::vector<OutputSlice> slices = {{name, 2 * size, shard}, {name, 2 * size, {size + shard.begin, shard.count}}};
+    if (spec.up_comes_first) std::swap(slices[0], slices[1]);
+    return slices;
   }
   if (spec.gate_proj.empty()) return {{prefix + spec.up_proj, size, shard}};
   return {{prefix + spec.gate_proj, size, shard}, {prefix + spec.up_proj, size, shard}};
@@ -62,8 +64,8 @@ Mlp::Mlp(const LoadContext& load, const ModelConfig& model, const std::string& p
       hidden_size_(model.hidden_size),
       shard_(ShardOf(spec.intermediate_size, load.step.rank(), load.step.world_size())),
       up_(load, model, model.hidden_size, UpSlices(load.weights, prefix, spec, shard_), spec.has_bias),
-      down_(load, model, prefix + spec.down_proj, model.hidden_size, spec.intermediate_size, shard_, spec.has_bias,
-            reduce) {}
+      down_(load, model, prefix + spec.down_proj, model.hidden_size, spec.intermediate_size, shard_,
+            spec.has_bias || spec.has_down_bias, reduce) {}
 
 void Mlp::Forward(const float* x, int64_t num_rows, float* scratch, float* out, const int32_t* lora_slots) const {
   const int64_t num_parts = (num_rows + kRowsAtOnce - 1) / kRowsAtOnce;

@@ -27,7 +27,9 @@ struct MlpSpec {
   std::string up_proj = "up_proj";
   std::string gate_up_proj;  // if set, used instead: one matrix with the rows of gate, then those of up
   std::string down_proj = "down_proj";
+  bool up_comes_first = false;  // gate_up_proj has the rows of up, then those of gate
   bool has_bias = false;
+  bool has_down_bias = false;  // down_proj has a bias even without has_bias
   int64_t intermediate_size = 0;
   kernels::Activation activation = kernels::Activation::kSilu;
   std::optional<ClampedSwiglu> clamped_swiglu;  // replaces `activation`. REQUIRES: gated

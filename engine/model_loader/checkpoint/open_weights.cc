@@ -9,6 +9,7 @@
 #include "engine/model_loader/checkpoint/stacked_experts.h"
 #include "engine/model_loader/gguf/weights.h"
 #include "engine/model_loader/hf/safetensors.h"
+#include "engine/model_loader/pooling/sentence_transformers.h"
 #include "tokenizer/formats/regular_file.h"
 
 namespace vllm {
@@ -43,10 +44,12 @@ std::unique_ptr<WeightSource> OpenWeights(const VllmConfig& config) {
            std::filesystem::file_type::not_found;
   };
   if (present(kSingleFile)) {
-    return std::make_unique<StackedExperts>(std::make_unique<SafetensorsFile>(directory + "/" + kSingleFile));
+    return AddDenseModules(config.model, std::make_unique<StackedExperts>(
+                                             std::make_unique<SafetensorsFile>(directory + "/" + kSingleFile)));
   }
   if (present(kIndexFile)) {
-    return std::make_unique<StackedExperts>(std::make_unique<ShardedSafetensors>(directory, kIndexFile));
+    return AddDenseModules(
+        config.model, std::make_unique<StackedExperts>(std::make_unique<ShardedSafetensors>(directory, kIndexFile)));
   }
   if (std::string pickle = FindPickle(directory); !pickle.empty()) {
     throw ModelError(what +

@@ -27,7 +27,7 @@ void ReadGemma(const ConfigFields& fields, ModelConfig& config) {
   if (const auto name = fields.String("hidden_activation")) config.hidden_act = *name;
   // The config.json of the first Gemma checkpoints says "gelu", but they were trained with its tanh approximation.
   if (config.model_type == "gemma" && config.hidden_act == "gelu") config.hidden_act = "gelu_pytorch_tanh";
-  if (fields.Bool("use_bidirectional_attention").value_or(false)) {
+  if (fields.Bool("use_bidirectional_attention").value_or(false) && config.model_type != "gemma3_text") {
     fields.Reject("use_bidirectional_attention", "only causal attention is supported");
   }
   if (config.model_type == "gemma") return;

@@ -13,6 +13,7 @@
 #include "engine/config/max_model_len.h"
 #include "engine/model_loader/config_fields.h"
 #include "engine/model_loader/hf/architecture_config.h"
+#include "engine/model_loader/hf/encoder_config.h"
 #include "engine/model_loader/hf/hf_defaults.h"
 #include "engine/model_loader/hf/rope_config.h"
 #include "engine/model_loader/json_file.h"
@@ -143,6 +144,7 @@ ModelConfig LoadModelConfig(const std::string& directory, const ArchitectureChec
   config.model_type = fields.String("model_type").value_or("");
   if (config.model_type.empty()) fields.Fail("model_type", "missing");
   config.quantization = ReadQuantization(fields);
+  AddStandardFieldNames(config.model_type, object);
   AddModelTypeDefaults(config.model_type, object);
   if (nested) {
     AddTextSizeDefaults(config.model_type, object);
@@ -168,7 +170,10 @@ ModelConfig LoadModelConfig(const std::string& directory, const ArchitectureChec
   config.checkpoint_dtype = ReadDType(fields);
   config.dtype = config.checkpoint_dtype;
   ReadArchitectureConfig(fields, config);
+  ReadEncoder(fields, config);
   ReadLayerConfigs(fields, config);
+  ReadEncoderLayers(fields, config);
+  ReadHead(fields, config);
 
   std::vector<int32_t> bos = fields.TokenIds("bos_token_id", config.vocab_size - 1);
   if (!bos.empty()) config.bos_token_id = bos[0];

@@ -154,7 +154,7 @@ void ReadLocalParameters(const ConfigFields& part, ModelConfig& config) {
 void ReadRopeConfig(const ConfigFields& fields, ModelConfig& config) {
   if (config.model_type == "gemma4_text") return ReadGemma4Rope(fields, config);
   config.rope_theta = fields.PositiveDouble("rope_theta", kMaxTheta).value_or(config.rope_theta);
-  if (config.model_type == "gemma3_text" || config.model_type == "gemma3n_text") {
+  if (config.model_type == "gemma3_text" || config.model_type == "gemma3n_text" || config.model_type == "modernbert") {
     config.rope_local_theta = fields.PositiveDouble("rope_local_base_freq", kMaxTheta).value_or(1e4);
   }
   // The sliding layers of OLMo 3 use the base of the full layers, without scaling.

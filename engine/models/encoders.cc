@@ -1,0 +1,131 @@
+// Encoders, whose attention is not causal: BERT (arXiv 1810.04805) and its relatives RoBERTa, XLM-R and DistilBERT,
+// with learned positions and norms after the residual additions; NomicBERT (arXiv 2402.01613) and GTE (arXiv
+// 2407.19669), which also have rotary positions and a gated MLP; ModernBERT (arXiv 2412.13663), with norms before the
+// blocks and layers whose window is on both sides of a token.
+#include "engine/models/architecture_specs.h"
+
+namespace vllm {
+
+namespace {
+
+// BERT's embeddings, and norms after the residual additions.
+DecoderSpec PostNormSpec(const ModelConfig& config) {
+  DecoderSpec spec = BaseDecoderSpec(config);
+  spec.embed_tokens = "embeddings.word_embeddings";
+  if (config.type_vocab_size > 0) spec.embed_token_types = "embeddings.token_type_embeddings";
+  spec.embed_norm = "embeddings.LayerNorm";
+  spec.layers = "encoder.layer.";
+  spec.final_norm = "";
+  spec.norm = {NormSpec::Kind::kLayer, config.rms_norm_eps, 0.0, true, true};
+  return spec;
+}
+
+void SetLearnedPositions(const ModelConfig& config, DecoderSpec& spec) {
+  spec.embed_positions = "embeddings.position_embeddings";
+  spec.position_offset = config.position_offset;
+  for (LayerSpec& layer : spec.layer) layer.attention.rotary_table = -1;
+}
+
+void SetPlainMlp(const char* up, const char* down, MlpSpec& mlp) {
+  mlp.gate_proj = "";
+  mlp.up_proj = up;
+  mlp.down_proj = down;
+  mlp.has_bias = true;
+}
+
+}  // namespace
+
+DecoderSpec BertSpec(const ModelConfig& config) {
+  DecoderSpec spec = PostNormSpec(config);
+  spec.prefixes = {"", "bert.", "roberta."};
+  SetLearnedPositions(config, spec);
+  for (LayerSpec& layer : spec.layer) {
+    layer.attention_block = {"attention.", "", "", "attention.output.LayerNorm"};
+    layer.attention.q_proj = "self.query";
+    layer.attention.k_proj = "self.key";
+    layer.attention.v_proj = "self.value";
+    layer.attention.o_proj = "output.dense";
+    layer.attention.qkv_bias = true;
+    layer.attention.o_bias = true;
+    layer.mlp_block = {"", "", "", "output.LayerNorm"};
+    SetPlainMlp("intermediate.dense", "output.dense", layer.mlp);
+  }
+  return spec;
+}
+
+DecoderSpec DistilBertSpec(const ModelConfig& config) {
+  DecoderSpec spec = PostNormSpec(config);
+  spec.prefixes = {"", "distilbert."};
+  spec.layers = "transformer.layer.";
+  spec.norm.eps = 1e-12;  // not in config.json
+  SetLearnedPositions(config, spec);
+  for (LayerSpec& layer : spec.layer) {
+    layer.attention_block = {"attention.", "", "", "sa_layer_norm"};
+    layer.attention.q_proj = "q_lin";
+    layer.attention.k_proj = "k_lin";
+    layer.attention.v_proj = "v_lin";
+    layer.attention.o_proj = "out_lin";
+    layer.attention.qkv_bias = true;
+    layer.attention.o_bias = true;
+    layer.mlp_block = {"ffn.", "", "", "output_layer_norm"};
+    SetPlainMlp("lin1", "lin2", layer.mlp);
+  }
+  return spec;
+}
+
+DecoderSpec NomicBertSpec(const ModelConfig& config) {
+  DecoderSpec spec = PostNormSpec(config);
+  spec.prefixes = {"", "bert.", "nomic_bert."};
+  spec.embed_norm = "emb_ln";
+  spec.layers = "encoder.layers.";
+  for (LayerSpec& layer : spec.layer) {
+    layer.attention_block = {"attn.", "", "", "norm1"};
+    layer.attention.layout = QkvLayout::kFused;
+    layer.attention.qkv_proj = "Wqkv";
+    layer.attention.o_proj = "out_proj";
+    layer.mlp_block = {"mlp.", "", "", "norm2"};
+    layer.mlp.gate_proj = "fc12";
+    layer.mlp.up_proj = "fc11";
+    layer.mlp.down_proj = "fc2";
+  }
+  return spec;
+}
+
+DecoderSpec GteSpec(const ModelConfig& config) {
+  DecoderSpec spec = PostNormSpec(config);
+  spec.prefixes = {"", "new.", "gte."};
+  for (LayerSpec& layer : spec.layer) {
+    layer.attention_block = {"attention.", "", "", "attn_ln"};
+    layer.attention.layout = QkvLayout::kFused;
+    layer.attention.qkv_bias = true;
+    layer.attention.o_bias = true;
+    layer.mlp_block = {"mlp.", "", "", "mlp_ln"};
+    layer.mlp.gate_up_proj = "up_gate_proj";
+    layer.mlp.up_comes_first = true;
+    layer.mlp.has_down_bias = true;
+  }
+  return spec;
+}
+
+DecoderSpec ModernBertSpec(const ModelConfig& config) {
+  DecoderSpec spec = BaseDecoderSpec(config);
+  spec.prefixes = {"", "model."};
+  spec.embed_tokens = "embeddings.tok_embeddings";
+  spec.embed_norm = "embeddings.norm";
+  spec.final_norm = "final_norm";
+  spec.norm = {NormSpec::Kind::kLayer, config.rms_norm_eps, 0.0, true, config.norm_bias};
+  for (size_t i = 0; i < spec.layer.size(); ++i) {
+    LayerSpec& layer = spec.layer[i];
+    // The norm of the embeddings is that of the first layer's input.
+    layer.attention_block = {"attn.", i == 0 ? "" : "attn_norm", "", ""};
+    layer.attention.layout = QkvLayout::kFused;
+    layer.attention.qkv_proj = "Wqkv";
+    layer.attention.o_proj = "Wo";
+    layer.mlp_block = {"mlp.", "mlp_norm", "", ""};
+    layer.mlp.gate_up_proj = "Wi";
+    layer.mlp.down_proj = "Wo";
+  }
+  return spec;
+}
+
+}  // namespace vllm
