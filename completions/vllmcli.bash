@@ -133,6 +133,13 @@ _vllmcli() {
     --stride) return ;;
     --kl-reference) _vllmcli_model "$1" "$typed"; return ;;
     --kl-reference-quantization) COMPREPLY=($(compgen -W 'none int8 int4' -- "$current")); return ;;
+    --pooling) COMPREPLY=($(compgen -W 'mean cls lasttoken max mean_sqrt_len_tokens weightedmean' -- "$current")); return ;;
+    --dimensions) return ;;
+    --prompt-name) return ;;
+    --instruction) return ;;
+    --vector-format) COMPREPLY=($(compgen -W 'jsonl npy sqlite' -- "$current")); return ;;
+    --encoding-format) COMPREPLY=($(compgen -W 'float base64' -- "$current")); return ;;
+    --top-n) return ;;
     --tensor-parallel-size) return ;;
     --threads-per-rank) return ;;
     --data-parallel-size) return ;;
@@ -155,7 +162,7 @@ _vllmcli() {
     --config) compopt -o filenames; COMPREPLY=($(compgen -f -- "$current")); return ;;
   esac
   if (( COMP_CWORD == 1 )) && [[ $current != -* ]]; then
-    COMPREPLY=($(compgen -W 'chat chats run complete batch presets cache bench perplexity top tokenize render models pull show trace config completions' -- "$current"))
+    COMPREPLY=($(compgen -W 'chat chats run complete batch presets cache bench perplexity embed score rerank top tokenize render models pull show trace config completions' -- "$current"))
     return
   fi
   if [[ -z $command ]]; then
@@ -208,6 +215,22 @@ _vllmcli() {
     perplexity)
       if [[ $current == -* ]]; then
         COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --lora --enable-lora --no-enable-lora --max-loras --max-lora-rank --revision --json --quiet --context --stride --kl-reference --kl-reference-quantization --tensor-parallel-size --threads-per-rank --data-parallel-size --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --linear-backend --publish --no-publish --isa --color --config --help -h --help-all --version -V' -- "$current"))
+      else
+        compopt -o filenames; COMPREPLY=($(compgen -f -- "$current"))
+      fi ;;
+    embed)
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --lora --enable-lora --no-enable-lora --max-loras --max-lora-rank --max-model-len --revision --quiet --jsonl --output -o --overwrite --pooling --dimensions --normalize --no-normalize --prompt-name --instruction --whole-files --vector-format --encoding-format --tensor-parallel-size --threads-per-rank --data-parallel-size --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --linear-backend --publish --no-publish --isa --color --config --help -h --help-all --version -V' -- "$current"))
+      else
+        compopt -o filenames; COMPREPLY=($(compgen -f -- "$current"))
+      fi ;;
+    score)
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --lora --enable-lora --no-enable-lora --max-loras --max-lora-rank --max-model-len --revision --quiet --jsonl --pooling --dimensions --normalize --no-normalize --prompt-name --instruction --tensor-parallel-size --threads-per-rank --data-parallel-size --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --linear-backend --publish --no-publish --isa --color --config --help -h --help-all --version -V' -- "$current"))
+      fi ;;
+    rerank)
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '--model -m --load-format --dtype --quantization -q --packed-cache-size --lora --enable-lora --no-enable-lora --max-loras --max-lora-rank --max-model-len --revision --quiet --jsonl --pooling --dimensions --normalize --no-normalize --prompt-name --instruction --top-n --tensor-parallel-size --threads-per-rank --data-parallel-size --max-num-seqs --max-num-batched-tokens --long-prefill-token-threshold --block-size --kv-cache-dtype --kv-cache-memory --num-kv-blocks --enable-chunked-prefill --no-enable-chunked-prefill --scheduling-policy --linear-backend --publish --no-publish --isa --color --config --help -h --help-all --version -V' -- "$current"))
       else
         compopt -o filenames; COMPREPLY=($(compgen -f -- "$current"))
       fi ;;

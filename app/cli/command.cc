@@ -98,6 +98,34 @@ constexpr auto kCommands = std::to_array<CommandInfo>({
      "vllmcli perplexity wiki.test.raw -m ./SmolLM2-1.7B-Instruct-Q4_K_M.gguf\n"
      "vllmcli perplexity wiki.test.raw -m ./model -q int4 --kl-reference-quantization none\n"
      "vllmcli perplexity - -m ./Q4_K_M.gguf --kl-reference ./F16.gguf --json <book.txt"},
+    {Command::kEmbed, "embed", "[FILE...]", "", OperandKind::kFile, "turn texts into vectors",
+     "Prints the vector of each line of the FILEs, or of standard input, as one line of JSON; -o writes them to a "
+     "file: "
+     "JSON lines, a NumPy array (.npy) or a table of an SQLite database (.sqlite, .db). The model is an encoder such "
+     "as "
+     "BERT, or a language model. Its sentence-transformers files say how the hidden states of a text become a vector, "
+     "and which prompt belongs in front of it; flags override them. A text that is longer than the model allows is "
+     "cut, "
+     "with a warning.",
+     "vllmcli embed -m sentence-transformers/all-MiniLM-L6-v2 notes.txt\n"
+     "vllmcli embed -m Qwen/Qwen3-Embedding-0.6B --prompt-name query queries.txt -o queries.npy\n"
+     "vllmcli embed -m ./bge-small --jsonl documents.jsonl -o documents.sqlite"},
+    {Command::kScore, "score", "TEXT_1 TEXT_2...", "", OperandKind::kNone, "compare texts",
+     "Prints a score for TEXT_1 with each other text, one line of JSON for each. --jsonl reads pairs from the files, "
+     "or "
+     "from standard input: [\"TEXT_1\", \"TEXT_2\"], or {\"text_1\": ..., \"text_2\": ...}. A reranker scores the pair "
+     "with its classifier; other models give the similarity of the two vectors.",
+     "vllmcli score -m BAAI/bge-reranker-base 'What is a panda?' 'A bear of China.' 'A kind of bread.'\n"
+     "vllmcli score -m ./minilm --jsonl pairs.jsonl"},
+    {Command::kRerank, "rerank", "QUERY [FILE...]", "", OperandKind::kFile,
+     "sort documents by their relevance to a query",
+     "Scores each line of the FILEs, or of standard input, for QUERY, and prints them as lines of JSON, best first. "
+     "With "
+     "--jsonl, each line is a string or an object with \"text\". A language model whose name contains \"rerank\" is "
+     "asked "
+     "whether the document answers the query, in the form of Qwen3-Reranker.",
+     "vllmcli rerank 'how to brew tea' passages.txt -m BAAI/bge-reranker-v2-m3 --top-n 5\n"
+     "grep -h . notes/*.txt | vllmcli rerank 'tax deadline' -m Qwen/Qwen3-Reranker-0.6B"},
     {Command::kTop, "top", "[PID]", "", OperandKind::kNone, "watch a running engine",
      "Shows what a running vllmcli does: its requests, token rates, steps and KV blocks. Without PID, shows the "
      "process that started last; Tab lists the others. p pauses admission, so that no new request starts, and k aborts "

@@ -28,6 +28,9 @@ enum class Command : uint32_t {
   kPresets = 1u << 20,
   kCache = 1u << 21,
   kPerplexity = 1u << 22,
+  kEmbed = 1u << 23,
+  kScore = 1u << 24,
+  kRerank = 1u << 25,
 };
 
 // What the arguments of a command name, for the completions.

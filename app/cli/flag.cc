@@ -15,7 +15,8 @@ using enum FlagGroup;
 
 constexpr uint32_t kGenerate = Bits(kChat, kRun, kComplete, kBatch);
 constexpr uint32_t kSamplers = kGenerate | Bits(kBench);
-constexpr uint32_t kEngines = kSamplers | Bits(kPerplexity);
+constexpr uint32_t kPoolers = Bits(kEmbed, kScore, kRerank);
+constexpr uint32_t kEngines = kSamplers | kPoolers | Bits(kPerplexity);
 constexpr uint32_t kOnce = Bits(kRun, kComplete);
 constexpr uint32_t kWithModel = kEngines | Bits(kTokenize, kRender, kShow);
 constexpr uint32_t kTemplated = Bits(kChat, kRun, kBatch, kRender);
@@ -52,7 +53,7 @@ constexpr Flag kFlags[] = {
     {"max-loras", 0, kInteger, "N", "", "1", kModel, kEngines, false, true,
      "number of LoRA adapters that requests may use at the same time; others wait"},
     {"max-lora-rank", 0, kInteger, "N", "", "16", kModel, kEngines, false, true, "highest rank of a LoRA adapter"},
-    {"max-model-len", 0, kInteger, "N", "", "", kModel, kSamplers, false, true,
+    {"max-model-len", 0, kInteger, "N", "", "", kModel, kSamplers | kPoolers, false, true,
      "maximum length of prompt and output together, in tokens; default: the model's limit"},
 
     {"reasoning-parser", 0, kText, "NAME", "", "auto", kModel, kGenerate, false, true,
@@ -243,8 +244,8 @@ constexpr Flag kFlags[] = {
     {"count", 0, kSwitch, "", "", "", kOutput, Bits(kTokenize), false, false, "print only the number of tokens"},
     {"add-special-tokens", 0, kNegatable, "", "", "true", kOutput, Bits(kTokenize), false, false,
      "add the tokenizer's special tokens, such as BOS"},
-    {"jsonl", 0, kSwitch, "", "", "", kOutput, Bits(kTokenize, kRender), false, false,
-     "read and write JSON Lines, with one JSON value per line"},
+    {"jsonl", 0, kSwitch, "", "", "", kOutput, Bits(kTokenize, kRender) | kPoolers, false, false,
+     "read JSON Lines, with one JSON value per line; the output then is JSON Lines too"},
 
     {"yes", 0, kSwitch, "", "", "", kOutput, Bits(kModels), false, false,
      "models rm: remove without asking; required if there is no terminal"},
@@ -253,9 +254,9 @@ constexpr Flag kFlags[] = {
      "completions use it"},
 
     // The batch command.
-    {"output", 'o', kPath, "FILE", "", "", kBatchRun, Bits(kBatch), false, false,
+    {"output", 'o', kPath, "FILE", "", "", kBatchRun, Bits(kBatch, kEmbed), false, false,
      "write to FILE instead of standard output"},
-    {"overwrite", 0, kSwitch, "", "", "", kBatchRun, Bits(kBatch), false, false,
+    {"overwrite", 0, kSwitch, "", "", "", kBatchRun, Bits(kBatch, kEmbed), false, false,
      "replace an existing output file; without this, no row in a file is ever lost"},
     {"resume", 0, kSwitch, "", "", "", kBatchRun, Bits(kBatch), false, false,
      "continue the job of an existing output file: keep its rows and run the others"},
@@ -338,6 +339,28 @@ constexpr Flag kFlags[] = {
      "-m, if --kl-reference-quantization is given"},
     {"kl-reference-quantization", 0, kChoice, "METHOD", "none|int8|int4", "none", kPerplexityRun, Bits(kPerplexity),
      false, false, "quantization of the reference at load time; it has all other settings of the model"},
+
+    // The embed, score and rerank commands.
+    {"pooling", 0, kChoice, "TYPE", "mean|cls|lasttoken|max|mean_sqrt_len_tokens|weightedmean", "", kPoolingRun,
+     kPoolers, false, false,
+     "how the hidden states of the tokens become one vector; default: as the model's files say, else that of the first "
+     "token of an encoder and of the last token of a decoder"},
+    {"dimensions", 0, kInteger, "N", "", "", kPoolingRun, kPoolers, false, false,
+     "keep the first N dimensions of each vector, then normalize it; for models that were trained for this"},
+    {"normalize", 0, kNegatable, "", "", "true", kPoolingRun, kPoolers, false, false,
+     "divide each vector by its length; default: as the model's files say"},
+    {"prompt-name", 0, kText, "NAME", "", "", kPoolingRun, kPoolers, false, false,
+     "put the prompt of this name, from config_sentence_transformers.json, in front of each text, such as query or "
+     "document"},
+    {"instruction", 0, kText, "TEXT", "", "", kPoolingRun, kPoolers, false, false,
+     "put TEXT in front of each text instead; for a reranker that is a language model, the task that its prompt names"},
+    {"whole-files", 0, kSwitch, "", "", "", kPoolingRun, Bits(kEmbed), false, false,
+     "each FILE is one text, with its path as the id; FILE may be a directory"},
+    {"vector-format", 0, kChoice, "FORMAT", "jsonl|npy|sqlite", "", kPoolingRun, Bits(kEmbed), false, false,
+     "format of the output; default: by the extension of --output, jsonl for standard output"},
+    {"encoding-format", 0, kChoice, "FORMAT", "float|base64", "float", kPoolingRun, Bits(kEmbed), false, false,
+     "vectors in JSON as numbers, or as base64 of little-endian float32"},
+    {"top-n", 0, kInteger, "N", "", "", kPoolingRun, Bits(kRerank), false, false, "print only the N best documents"},
 
     // Engine: vLLM's engine arguments, and some for CPUs and memory limits.
     {"tensor-parallel-size", 0, kInteger, "N", "", "1", kEngine, kEngines, false, true,
@@ -442,6 +465,8 @@ std::string_view TitleOf(FlagGroup group) {
       return "Batch";
     case kBenchRun:
       return "Benchmark";
+    case kPoolingRun:
+      return "Vectors and scores";
     case kPerplexityRun:
       return "Perplexity";
     case kEngine:

@@ -33,6 +33,7 @@ enum class FlagGroup : uint8_t {
   kBatchRun,
   kBenchRun,
   kPerplexityRun,
+  kPoolingRun,
   kEngine,
   kGeneral
 };
@@ -58,8 +59,8 @@ std::span<const Flag> FlagTable();
 // Returns the flag called `name` (without leading dashes), or null. An underscore in `name` matches a dash.
 const Flag* FindFlag(std::string_view name);
 std::string_view TitleOf(FlagGroup group);
-inline constexpr FlagGroup kFlagGroups[] = {FlagGroup::kModel,         FlagGroup::kPrompt,   FlagGroup::kSampling,
-                                            FlagGroup::kOutput,        FlagGroup::kBatchRun, FlagGroup::kBenchRun,
-                                            FlagGroup::kPerplexityRun, FlagGroup::kEngine,   FlagGroup::kGeneral};
+inline constexpr FlagGroup kFlagGroups[] = {
+    FlagGroup::kModel,    FlagGroup::kPrompt,        FlagGroup::kSampling,   FlagGroup::kOutput, FlagGroup::kBatchRun,
+    FlagGroup::kBenchRun, FlagGroup::kPerplexityRun, FlagGroup::kPoolingRun, FlagGroup::kEngine, FlagGroup::kGeneral};
 
 }  // namespace vllm::app

@@ -20,6 +20,7 @@
 #include "app/commands/commands.h"
 #include "app/commands/models/models_command.h"
 #include "app/perplexity/perplexity_command.h"
+#include "app/pooling/pooling_commands.h"
 #include "app/terminal/color_policy.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/progress_line.h"
@@ -53,6 +54,12 @@ int Dispatch(const Settings& settings) {
       return BatchCommand(settings);
     case Command::kBench:
       return BenchCommand(settings);
+    case Command::kEmbed:
+      return EmbedCommand(settings);
+    case Command::kScore:
+      return ScoreCommand(settings);
+    case Command::kRerank:
+      return RerankCommand(settings);
     case Command::kPerplexity:
       return PerplexityCommand(settings);
     case Command::kTokenize:

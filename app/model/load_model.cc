@@ -16,6 +16,7 @@
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
 #include "engine/config/errors.h"
+#include "engine/config/escape.h"
 #include "engine/core/thread_client.h"
 #include "engine/data_parallel/data_parallel_client.h"
 #include "engine/executor/make_executor.h"
@@ -90,6 +91,11 @@ LoadedEngine LoadEngine(const Settings& settings, const LoadOptions& options) {
   loaded.location = LocateModel(settings);
   ModelConfig model = ReadModelConfig(loaded.location);
   model.model = loaded.location.name;
+  if (options.needs_generation && !model.can_generate) {
+    throw ModelError("model " + Escape(loaded.location.name) + ": generates no text (" +
+                     Escape(model.architecture, 60) + "); vllmcli embed, score and rerank use it");
+  }
+  if (options.adjust_model) options.adjust_model(loaded.location, model);
   loaded.config = MakeVllmConfig(settings, model);
   VllmConfig& config = loaded.config;
   config.parallel.num_processes = options.num_processes;

@@ -40,6 +40,9 @@ struct LoadedModel {
 // How LoadEngine and LoadModel load a model.
 struct LoadOptions {
   bool tokenizer_required = true;
+  bool needs_generation = true;  // a model that generates no text is an error
+  // Changes the model's configuration before anything else uses it. May be empty.
+  std::function<void(const ModelLocation&, ModelConfig&)> adjust_model = {};
   // Set for the processes of a distributed job, see ParallelConfig.
   int64_t num_processes = 1;
   int64_t num_local_processes = 1;

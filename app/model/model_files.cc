@@ -21,6 +21,7 @@
 #include "engine/config/escape.h"
 #include "engine/model_loader/gguf/config.h"
 #include "engine/model_loader/gguf/tokenizer.h"
+#include "engine/model_loader/pooling/sentence_transformers.h"
 #include "engine/models/registry.h"
 #include "tokenizer/formats/regular_file.h"
 #include "tokenizer/loaders/load_tokenizer.h"
@@ -61,8 +62,10 @@ ModelLocation LocateModel(const Settings& settings) {
 }
 
 ModelConfig ReadModelConfig(const ModelLocation& location) {
-  return location.is_gguf() ? LoadGgufConfig(location.gguf_file)
-                            : LoadModelConfig(location.directory, CheckArchitecture);
+  if (location.is_gguf()) return LoadGgufConfig(location.gguf_file);
+  ModelConfig config = LoadModelConfig(location.directory, CheckArchitecture);
+  ReadSentenceTransformers(config);
+  return config;
 }
 
 GenerationConfig ReadGenerationConfig(const ModelLocation& location) {

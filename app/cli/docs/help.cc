@@ -35,6 +35,11 @@ const std::vector<std::string_view>& FirstFlagsOf(std::optional<Command> command
       {Command::kPerplexity,
        {"model", "quantization", "dtype", "json", "context", "stride", "kl-reference", "kl-reference-quantization",
         "threads-per-rank"}},
+      {Command::kEmbed,
+       {"model", "quantization", "jsonl", "output", "overwrite", "pooling", "dimensions", "normalize", "prompt-name",
+        "instruction", "whole-files"}},
+      {Command::kScore, {"model", "quantization", "jsonl", "prompt-name", "instruction"}},
+      {Command::kRerank, {"model", "quantization", "jsonl", "top-n", "prompt-name", "instruction"}},
   };
   static const std::vector<std::string_view> kNone;
   for (const FirstFlags& first : kFirst) {

@@ -1,0 +1,227 @@
+# Packages: sentence-transformers, tokenizers, torch, transformers (requirements.txt).
+"""Makes tests/data/pooling: tiny random models that turn texts into vectors or scores, saved by sentence-transformers,
+each with the results of sentence-transformers in float32.
+
+    python tests/golden/pooling_golden.py [--output DIRECTORY] [--seed N] [CASE...]
+"""
+import argparse
+import json
+import pathlib
+import shutil
+
+import torch
+import transformers as tf
+from sentence_transformers import CrossEncoder, SentenceTransformer
+from sentence_transformers.sentence_transformer import modules as st
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+
+OUT = pathlib.Path(__file__).resolve().parent.parent / "data" / "pooling"
+WORDS = ["the", "cat", "dog", "sat", "on", "a", "mat", "tea", "how", "to", "brew", "is", "what", "panda", "bear", "of",
+         "china", "bread", "kind", "query", "document", "search", "result", "title", "none", "task", ":", ".", ",", "?"]
+TEXTS = ["the cat sat on the mat.", "how to brew tea?", "", "a", "What is a panda?", "a bear of china, a kind of bear",
+         "bread", "the the the the the the the the the the the the the the the the the the the the the the the the the",
+         "unknown wörds and 字 too", "a kind of bread. " * 12]
+PAIRS = [("what is a panda?", "a bear of china"), ("what is a panda?", "a kind of bread"), ("tea", ""),
+         ("how to brew tea?", "a kind of bread. " * 12), ("a bear. " * 20, "the mat. " * 20), ("a", "b")]
+SIZES = dict(vocab_size=80, hidden_size=32, num_hidden_layers=3, num_attention_heads=4, intermediate_size=48)
+
+
+def make_tokenizer(roberta, eos_only=False):
+    """A WordPiece tokenizer. BERT's pairs have token types; RoBERTa's have two separators."""
+    cls, sep, pad, unk = ("<s>", "</s>", "<pad>", "<unk>") if roberta else ("[CLS]", "[SEP]", "[PAD]", "[UNK]")
+    specials = [cls, pad, sep, unk, "[MASK]"] if roberta else [pad, unk, cls, sep, "[MASK]"]
+    letters = [chr(c) for c in range(ord("a"), ord("z") + 1)]
+    vocab = specials + WORDS + [w for w in letters if w not in WORDS] + ["##s", "##e", "##d"]
+    vocab = list(dict.fromkeys(vocab))
+    assert len(vocab) <= SIZES["vocab_size"], len(vocab)
+    tokenizer = Tokenizer(models.WordPiece({w: i for i, w in enumerate(vocab)}, unk_token=unk))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    ids = {w: vocab.index(w) for w in (cls, sep)}
+    if eos_only:
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single=f"$A {sep}", pair=f"$A {sep} $B:1 {sep}:1", special_tokens=[(sep, ids[sep])])
+    else:
+        pair = f"{cls} $A {sep} {sep} $B {sep}" if roberta else f"{cls} $A {sep} $B:1 {sep}:1"
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single=f"{cls} $A {sep}", pair=pair, special_tokens=list(ids.items()))
+    return tf.PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token=unk, pad_token=pad, cls_token=cls,
+                                      sep_token=sep, mask_token="[MASK]", model_max_length=48,
+                                      model_input_names=["input_ids", "token_type_ids", "attention_mask"]
+                                      if not roberta and not eos_only else ["input_ids", "attention_mask"])
+
+
+def special_ids(**others):
+    return dict(pad_token_id=0, bos_token_id=2, eos_token_id=3, **others)
+
+
+def bert(cls=tf.BertModel, **extra):
+    return cls(tf.BertConfig(**SIZES, max_position_embeddings=48, **extra)), make_tokenizer(False)
+
+
+def xlmr(cls=tf.XLMRobertaModel, **extra):
+    config = tf.XLMRobertaConfig(**SIZES, max_position_embeddings=50, type_vocab_size=1, layer_norm_eps=1e-5, **extra)
+    return cls(config), make_tokenizer(True)
+
+
+def modernbert(cls=tf.ModernBertModel, **extra):
+    config = tf.ModernBertConfig(**SIZES, max_position_embeddings=48, local_attention=8,
+                                 **special_ids(cls_token_id=2, sep_token_id=3), **extra)
+    return cls(config), make_tokenizer(False)
+
+
+def nomic():
+    return tf.NomicBertModel(tf.NomicBertConfig(**SIZES, max_position_embeddings=48)), make_tokenizer(False)
+
+
+def gte():
+    return tf.GteModel(tf.GteConfig(**SIZES, max_position_embeddings=48)), make_tokenizer(True)
+
+
+def eurobert():
+    config = tf.EuroBertConfig(**SIZES, num_key_value_heads=2, max_position_embeddings=48,
+                               **special_ids(mask_token_id=4))
+    return tf.EuroBertModel(config), make_tokenizer(False)
+
+
+def distilbert():
+    config = tf.DistilBertConfig(vocab_size=80, dim=32, n_layers=3, n_heads=4, hidden_dim=48,
+                                 max_position_embeddings=48)
+    return tf.DistilBertModel(config), make_tokenizer(False)
+
+
+def qwen3(cls=tf.Qwen3Model, **extra):
+    config = tf.Qwen3Config(**SIZES, num_key_value_heads=2, head_dim=8, max_position_embeddings=48, **special_ids(),
+                            **extra)
+    return cls(config), make_tokenizer(False, eos_only=True)
+
+
+def gemma():
+    config = tf.Gemma3TextConfig(**SIZES, num_key_value_heads=2, head_dim=8, sliding_window=8,
+                                 query_pre_attn_scalar=8, use_bidirectional_attention=True,
+                                 layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+                                 max_position_embeddings=48, **special_ids())
+    return tf.Gemma3TextModel(config), make_tokenizer(False)
+
+
+# name: (model and tokenizer, pooling modes, further modules, the name of a Dense activation, options)
+VECTOR_CASES = {
+    "bert_mean": (bert, ["mean"], ["Normalize"], dict(max_seq_length=24)),
+    "bert_cls_prompt": (bert, ["cls"], ["Normalize"], dict(prompts={"query": "search query: ", "document": ""})),
+    "bert_three_poolings": (bert, ["cls", "mean", "max"], [], {}),
+    "bert_weightedmean": (bert, ["weightedmean"], ["Normalize"],
+                          dict(prompts={"query": "query: "}, include_prompt=False)),
+    "bert_mean_without_prompt": (bert, ["mean"], [], dict(prompts={"query": "query: "}, include_prompt=False)),
+    "xlmr_cls": (xlmr, ["cls"], ["Normalize"], {}),
+    "modernbert_mean": (modernbert, ["mean"], [], {}),
+    "nomic_mean": (nomic, ["mean"], ["Normalize"], dict(truncate_dim=16)),
+    "gte_cls": (gte, ["cls"], ["Normalize"], {}),
+    "eurobert_sqrt": (eurobert, ["mean_sqrt_len_tokens"], [], {}),
+    "distilbert_dense": (distilbert, ["mean"], [("tanh", 24)], {}),
+    "qwen3_last": (qwen3, ["lasttoken"], ["Normalize"], dict(prompts={"query": "task: search\nquery: "})),
+    "gemma_dense": (gemma, ["mean"], [("identity", 40), ("identity", 20), "Normalize"],
+                    dict(prompts={"query": "task: search result, query: ", "document": "title: none, text: "},
+                         default_prompt_name="document")),
+}
+SCORE_CASES = {
+    "bert_classifier": lambda: bert(tf.BertForSequenceClassification, num_labels=1),
+    "xlmr_reranker": lambda: xlmr(tf.XLMRobertaForSequenceClassification, num_labels=1),
+    "modernbert_reranker": lambda: modernbert(tf.ModernBertForSequenceClassification, num_labels=1,
+                                              classifier_pooling="mean"),
+    "qwen3_classifier": lambda: qwen3(tf.Qwen3ForSequenceClassification, num_labels=1),
+}
+RAW_SCORES = {"bert_classifier"}  # CrossEncoder applies no activation, as with ms-marco-MiniLM
+
+
+def randomize(model, seed):
+    """Larger weights than transformers' initialization, so that texts differ."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            noise = torch.randn(parameter.shape, generator=generator)
+            parameter.copy_(parameter + noise * (0.1 if parameter.dim() == 1 else 0.15))
+    return model.eval()
+
+
+def save_vector_case(name, path, seed):
+    make, pooling, others, options = VECTOR_CASES[name]
+    torch.manual_seed(seed)
+    model, tokenizer = make()
+    plain = path / "plain"
+    randomize(model, seed).save_pretrained(plain)
+    tokenizer.save_pretrained(plain)
+    transformer = st.Transformer(str(plain), max_seq_length=options.get("max_seq_length"))
+    modules = [transformer, st.Pooling(model.config.hidden_size, pooling_mode=tuple(pooling)
+                                       if len(pooling) > 1 else pooling[0],
+                                       include_prompt=options.get("include_prompt", True))]
+    size = model.config.hidden_size * len(pooling)
+    for other in others:
+        if other == "Normalize":
+            modules.append(st.Normalize())
+            continue
+        activation, out = other
+        modules.append(st.Dense(size, out, bias=activation == "tanh",
+                                activation_function=torch.nn.Tanh() if activation == "tanh" else torch.nn.Identity()))
+        size = out
+    encoder = SentenceTransformer(modules=modules, prompts=options.get("prompts"), device="cpu",
+                                  default_prompt_name=options.get("default_prompt_name"),
+                                  truncate_dim=options.get("truncate_dim"))
+    encoder.save(str(path), create_model_card=False)
+    shutil.rmtree(plain)
+    encoder = SentenceTransformer(str(path), device="cpu", truncate_dim=options.get("truncate_dim"))
+    expected = {"texts": TEXTS, "prompts": {}}
+    for prompt in [None, *options.get("prompts", {})]:
+        vectors = [encoder.encode(text, prompt_name=prompt, normalize_embeddings=bool(options.get("truncate_dim")))
+                   for text in TEXTS]
+        expected["prompts"]["" if prompt is None else prompt] = [[float(x) for x in v] for v in vectors]
+    if name == "bert_cls_prompt":
+        use_old_files(path)
+    return expected
+
+
+def use_old_files(path):
+    """Writes the files as sentence-transformers 2 did."""
+    modules = json.loads((path / "modules.json").read_text())
+    for module in modules:
+        module["type"] = "sentence_transformers.models." + module["type"].rsplit(".", 1)[1]
+    (path / "modules.json").write_text(json.dumps(modules, indent=2))
+    old = {"word_embedding_dimension": 32, "pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False,
+           "pooling_mode_max_tokens": False, "pooling_mode_mean_sqrt_len_tokens": False}
+    (path / "1_Pooling" / "config.json").write_text(json.dumps(old, indent=2))
+
+
+def save_score_case(name, path, seed):
+    torch.manual_seed(seed)
+    model, tokenizer = SCORE_CASES[name]()
+    if name in RAW_SCORES:
+        model.config.sentence_transformers = {"activation_fn": "torch.nn.modules.linear.Identity"}
+    randomize(model, seed).save_pretrained(path)
+    tokenizer.save_pretrained(path)
+    encoder = CrossEncoder(str(path), device="cpu", max_length=48)
+    scores = [float(encoder.predict([pair])[0]) for pair in PAIRS]
+    return {"pairs": PAIRS, "scores": scores}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=pathlib.Path, default=OUT)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("cases", nargs="*")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    for name in [*VECTOR_CASES, *SCORE_CASES]:
+        if arguments.cases and name not in arguments.cases:
+            continue
+        path = arguments.output / name
+        shutil.rmtree(path, ignore_errors=True)
+        path.mkdir(parents=True)
+        save = save_vector_case if name in VECTOR_CASES else save_score_case
+        expected = save(name, path, arguments.seed)
+        for junk in [*path.glob("README.md"), *path.glob(".gitattributes"), *path.glob("generation_config.json")]:
+            junk.unlink()
+        (path / "expected.json").write_text(json.dumps(expected) + "\n")
+
+
+if __name__ == "__main__":
+    main()
