@@ -1,10 +1,12 @@
 #include "app/batch/batch_check.h"
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "app/batch/batch_record.h"
 #include "app/batch/batch_runner.h"
+#include "app/batch/pooling/pooling_rows.h"
 #include "app/batch/tools/call_constraints.h"
 #include "app/cli/engine_options.h"
 #include "app/model/load_model.h"
@@ -14,6 +16,7 @@
 #include "app/model/thinking_mode.h"
 #include "app/model/tools_setting.h"
 #include "app/output/size_text.h"
+#include "app/pooling/pooling_model.h"
 #include "app/terminal/output_stream.h"
 #include "app/terminal/progress_line.h"
 #include "engine/config/errors.h"
@@ -24,7 +27,9 @@ namespace vllm::app {
 int CheckBatch(const Settings& settings, InputFormat format, bool tokenizer_required, RowDefaults defaults,
                RecordSource& records) {
   const ModelLocation location = LocateModel(settings);
-  VllmConfig config = MakeVllmConfig(settings, ReadModelConfig(location));
+  ModelConfig model_config = ReadModelConfig(location);
+  AdjustPooling(settings, /*scores_pairs=*/true, location, model_config);
+  VllmConfig config = MakeVllmConfig(settings, model_config);
   config.Finalize();
   config.lora = MakeLoRAConfig(settings, config.model);
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer;
@@ -41,6 +46,9 @@ int CheckBatch(const Settings& settings, InputFormat format, bool tokenizer_requ
   }
   defaults.params = MakeSamplingDefaults(settings, ReadGenerationConfig(location)).params;
   CheckSamplingDefaults(defaults.params, config);
+  std::optional<PoolingPrompts> pooling;
+  if (tokenizer != nullptr) pooling.emplace(settings, config.model, tokenizer);
+  PoolingRows pooling_rows(pooling ? &*pooling : nullptr);
   RowParser parser(format, std::move(defaults), renderer.get());
   RowSource source(records, parser);
   int64_t num_rows = 0;
@@ -60,7 +68,14 @@ int CheckBatch(const Settings& settings, InputFormat format, bool tokenizer_requ
     bool is_bad = status == RowSource::Status::kBadRow;
     if (!is_bad) {
       try {
+        if (IsPooling(source.row.kind)) {
+          pooling_rows.Check(processor, source.row);
+          continue;
+        }
         tool_calls.Apply(source.row.tools, source.row.params);
+        if (!config.model.can_generate) {
+          throw RequestError("prompt: the model generates no text (" + config.model.architecture + ")");
+        }
         ProcessedInput input = processor.Process("check", source.row.prompt, source.row.params);
         processor.SetLoRA(source.row.options.lora, input);
       } catch (const RequestError& error) {

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "app/batch/input/csv.h"
+#include "app/batch/table/csv.h"
 #include "app/output/json_text.h"
 #include "app/output/result_json.h"
 

@@ -141,6 +141,14 @@ void BatchRunner::SubmitRows() {
     row.params.output_kind = RequestOutputKind::kFinalOnly;
     const std::string request_id = id.custom_id ? "row:" + *id.custom_id : "row-" + std::to_string(id.index);
     try {
+      if (IsPooling(row.kind)) {
+        if (formats_.output != BatchFormat::kJsonLines) {
+          throw RequestError("url: vectors and rankings need --format jsonl");
+        }
+        pooling_rows_.Add(engine_, request_id, row);
+        running_.emplace(request_id, std::move(head));
+        continue;
+      }
       tool_calls_.Apply(row.tools, row.params);
       head.format.skip_special_tokens = row.params.skip_special_tokens;
       head.format.tools = std::move(row.tools);
@@ -161,7 +169,25 @@ void BatchRunner::SubmitRows() {
   }
 }
 
+void BatchRunner::FinishPooling(const std::string& row_id) {
+  const auto it = running_.find(row_id);
+  const RecordHead head = std::move(it->second);
+  running_.erase(it);
+  PoolingRows::Result result = pooling_rows_.Finish(head.id, head.model, row_id);
+  counts_.num_prompt_tokens += result.num_prompt_tokens;
+  counts_.num_cached_tokens += result.num_cached_tokens;
+  if (!result.error.empty()) return Fail(head, "engine_error", result.error);
+  if (result.is_aborted) return Fail(head, "aborted", "the request was aborted in the live view");
+  JobEntry entry;
+  entry.num_prompt_tokens = static_cast<uint32_t>(result.num_prompt_tokens);
+  Put(head, entry, std::string(SafeJson(result.record).view()));
+}
+
 void BatchRunner::Finish(const RequestOutput& output) {
+  if (pooling_rows_.Owns(output.request_id)) {
+    if (const auto row_id = pooling_rows_.Take(output)) FinishPooling(*row_id);
+    return;
+  }
   const auto it = running_.find(output.request_id);
   if (it == running_.end()) return;
   const RecordHead head = std::move(it->second);
@@ -215,7 +241,11 @@ void BatchRunner::Stop() {
   at_end_ = true;
   end_ = std::chrono::steady_clock::now();
   for (const auto& [request_id, head] : running_) {
-    engine_.AbortRequest(request_id);
+    if (IsPooling(head.kind)) {
+      pooling_rows_.Abort(engine_, request_id);
+    } else {
+      engine_.AbortRequest(request_id);
+    }
     Drop(head);
   }
   running_.clear();
@@ -343,7 +373,9 @@ BackgroundWork BatchRunner::Background() {
   BackgroundWork background;
   background.add_requests = [this] { KeepFailure([this] { SubmitRows(); }); };
   background.num_unfinished = [this] { return static_cast<int64_t>(running_.size()); };
-  background.owns = [this](const std::string& request_id) { return running_.contains(request_id); };
+  background.owns = [this](const std::string& request_id) {
+    return running_.contains(request_id) || pooling_rows_.Owns(request_id);
+  };
   background.on_output = [this](const RequestOutput& output) {
     KeepFailure([&] {
       if (output.finished) Finish(output);

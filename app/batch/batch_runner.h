@@ -20,6 +20,7 @@
 #include "app/batch/batch_record.h"
 #include "app/batch/input/row_source.h"
 #include "app/batch/input_scan.h"
+#include "app/batch/pooling/pooling_rows.h"
 #include "app/batch/tools/call_constraints.h"
 #include "app/output/run_until_done.h"
 #include "engine/config/errors.h"
@@ -63,6 +64,9 @@ class BatchRunner {
   // Sets how the model writes tool calls. Without a format, the default, calls are part of the text.
   void SetToolCalls(CallConstraints tool_calls) { tool_calls_ = std::move(tool_calls); }
 
+  // Sets how texts become vectors and scores. Without it, rows that ask for them are rejected. Borrowed.
+  void SetPooling(PoolingPrompts* prompts) { pooling_rows_ = PoolingRows(prompts); }
+
   // Returns true if the user has stopped the batch in the live view. Rows that were running then have no records.
   bool was_stopped() const { return was_stopped_; }
 
@@ -105,6 +109,7 @@ class BatchRunner {
   // Starts no more rows, and lets those that run finish.
   void BeginDrain(int signal_number);
   void Finish(const RequestOutput& output);
+  void FinishPooling(const std::string& row_id);
   // Calls `action`. Keeps what it throws, because a command of the chat may report an exception and continue.
   void KeepFailure(const std::function<void()>& action);
   // Gives the live view and the publisher the progress. Stops the batch if the user has asked for it.
@@ -146,6 +151,7 @@ class BatchRunner {
   bool needs_input_ = false;
   bool input_is_file_;
   std::unordered_map<std::string, RecordHead> running_;
+  PoolingRows pooling_rows_{nullptr};
   BatchCounts counts_;
   std::chrono::steady_clock::time_point start_;
   std::chrono::steady_clock::time_point end_;  // the last time at which a row was done or the input ended

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "app/batch/input/csv.h"
+#include "app/batch/table/csv.h"
 
 namespace vllm::app {
 namespace {

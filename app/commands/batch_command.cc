@@ -24,6 +24,7 @@
 #include "app/model/tools_setting.h"
 #include "app/output/request_stats.h"
 #include "app/output/size_text.h"
+#include "app/pooling/pooling_model.h"
 #include "app/presets/preset_prompt.h"
 #include "app/screen/curses_screen.h"
 #include "app/terminal/output_stream.h"
@@ -239,6 +240,10 @@ int BatchCommand(const Settings& given) {
   }
   LoadOptions options;
   options.tokenizer_required = NeedsTokenizer(settings, input.format);
+  options.needs_generation = false;
+  options.adjust_model = [&](const ModelLocation& location, ModelConfig& config) {
+    AdjustPooling(settings, /*scores_pairs=*/true, location, config);
+  };
   if (distributed) distributed->Extend(RankIdentity(settings, preset), options);
   LoadedModel model = LoadModel(settings, options);
   KeepContext(target, *model.engine);
@@ -264,6 +269,12 @@ int BatchCommand(const Settings& given) {
     runner.SetScan(scan.get(), selection.selects_all());
   }
   runner.SetReasoningFormat(model.reasoning_format);
+  std::optional<PoolingPrompts> pooling;
+  // The wire between processes carries no vectors.
+  if (model.tokenizer != nullptr && model.engine->config().parallel.num_processes == 1) {
+    pooling.emplace(settings, model.engine->config().model, model.tokenizer);
+    runner.SetPooling(&*pooling);
+  }
   if (model.renderer != nullptr && model.tokenizer != nullptr) {
     runner.SetToolCalls(
         CallConstraints(ModelToolCallFormat(settings, *model.renderer, *model.tokenizer), model.tokenizer));
@@ -286,6 +297,7 @@ int BatchCommand(const Settings& given) {
       job->Flush();
     }
   }
+  if (pooling) pooling->WarnOfCutTexts();
   PrintSummary(runner, num_failed, target.path);
   if (settings.Switch("stats")) {
     PrintStats(counts, model, runner.elapsed());

@@ -57,9 +57,9 @@ int EmbedCommand(const Settings& settings) {
   PoolingModel model(settings, /*scores_pairs=*/false);
   const FloatFormat floats =
       settings.Text("encoding-format").value_or("float") == "base64" ? FloatFormat::kBase64 : FloatFormat::kFloat;
-  const std::unique_ptr<VectorWriter> writer =
-      MakeVectorWriter(format, path, settings.Switch("overwrite"), floats, model.vector_size(), model.location().name);
-  PrintStatus("embed: " + model.Describe());
+  const std::unique_ptr<VectorWriter> writer = MakeVectorWriter(format, path, settings.Switch("overwrite"), floats,
+                                                                model.prompts().vector_size(), model.location().name);
+  PrintStatus("embed: " + model.prompts().Describe());
 
   std::deque<std::pair<Json, std::string>> waiting;  // ids and texts whose results have not come
   int64_t num_done = 0;
@@ -68,7 +68,7 @@ int EmbedCommand(const Settings& settings) {
       model, input,
       [&](int64_t /*index*/, TextItem& item) {
         waiting.emplace_back(std::move(item.id), TextOf(item));
-        return model.Embed(waiting.back().second);
+        return model.prompts().Embed(waiting.back().second);
       },
       [&](PooledResult& result) {
         const auto& [id, text] = waiting.front();
@@ -82,7 +82,7 @@ int EmbedCommand(const Settings& settings) {
       });
   progress.Clear();
   writer->Finish();
-  model.WarnOfCutTexts();
+  model.prompts().WarnOfCutTexts();
   return num_failed > 0 ? 1 : 0;
 }
 

@@ -1,53 +1,18 @@
 #include "app/pooling/pooling_model.h"
 
-#include <utf8proc.h>
-
 #include <algorithm>
-#include <cmath>
+#include <cctype>
 #include <memory>
-#include <utility>
-#include <vector>
+#include <string>
 
-#include "app/terminal/output_stream.h"
 #include "engine/config/errors.h"
-#include "engine/config/escape.h"
-#include "tokenizer/tokenizer.h"
-#include "tokenizer/unicode/utf8.h"
 
 namespace vllm::app {
 namespace {
 
-// The prompt of Qwen3-Reranker, from its model card.
-constexpr std::string_view kJudgeBegin =
-    "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct "
-    "provided. Note that the answer can only be \"yes\" or \"no\".<|im_end|>\n<|im_start|>user\n";
-constexpr std::string_view kJudgeEnd = "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n";
-constexpr std::string_view kJudgeInstruction =
-    "Given a web search query, retrieve relevant passages that answer the query";
-
 bool IsReranker(std::string name) {
   std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return name.find("rerank") != std::string::npos;
-}
-
-std::string LowerCase(std::string_view text) {
-  std::string lower;
-  lower.reserve(text.size());
-  for (size_t at = 0; at < text.size();) {
-    utf8proc_int32_t code_point = 0;
-    const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data() + at);
-    const utf8proc_ssize_t length =
-        utf8proc_iterate(bytes, static_cast<utf8proc_ssize_t>(text.size() - at), &code_point);
-    if (length <= 0) {
-      lower += text[at++];
-      continue;
-    }
-    utf8proc_uint8_t encoded[4];
-    const utf8proc_ssize_t size = utf8proc_encode_char(utf8proc_tolower(code_point), encoded);
-    lower.append(reinterpret_cast<const char*>(encoded), static_cast<size_t>(size));
-    at += static_cast<size_t>(length);
-  }
-  return lower;
 }
 
 // Changes how texts become vectors according to the flags.
@@ -63,20 +28,6 @@ void ApplyFlags(const Settings& settings, ModelConfig& model) {
   }
 }
 
-std::string ChooseInstruction(const Settings& settings, const PoolerConfig& pooler) {
-  if (const auto text = settings.Text("instruction")) return *text;
-  const auto name = settings.Text("prompt-name");
-  if (!name && pooler.default_prompt_name.empty()) return "";
-  const std::string& wanted = name ? *name : pooler.default_prompt_name;
-  std::string known;
-  for (const auto& [prompt_name, text] : pooler.prompts) {
-    if (prompt_name == wanted) return text;
-    known += (known.empty() ? "" : ", ") + Escape(prompt_name, 40);
-  }
-  throw ConfigError("--prompt-name: the model has no prompt of this name (" + Escape(wanted, 60) + "; " +
-                    (known.empty() ? "it has none" : "known: " + known) + ")");
-}
-
 int32_t RequiredToken(const tokenizer::Tokenizer& tokenizer, std::string_view token) {
   const auto id = tokenizer.TokenToId(token);
   if (!id) throw ModelError("the vocabulary has no token \"" + std::string(token) + "\", so it gives no scores");
@@ -85,124 +36,25 @@ int32_t RequiredToken(const tokenizer::Tokenizer& tokenizer, std::string_view to
 
 }  // namespace
 
+void AdjustPooling(const Settings& settings, bool scores_pairs, const ModelLocation& location, ModelConfig& model) {
+  ApplyFlags(settings, model);
+  const bool asks = scores_pairs && !model.pooler.classifier && model.can_generate && !model.pooler.is_from_files &&
+                    IsReranker(location.name);
+  if (!asks) return;
+  const std::shared_ptr<const tokenizer::Tokenizer> tokenizer = LoadModelTokenizer(location);
+  ClassifierConfig& classifier = model.pooler.classifier.emplace();
+  classifier.token_pair = {RequiredToken(*tokenizer, "no"), RequiredToken(*tokenizer, "yes")};
+  model.pooler.types = {PoolingType::kLast};
+}
+
 PoolingModel::PoolingModel(const Settings& settings, bool scores_pairs) {
   LoadOptions options;
   options.needs_generation = false;
   options.adjust_model = [&](const ModelLocation& location, ModelConfig& model) {
-    ApplyFlags(settings, model);
-    if (!scores_pairs || model.pooler.classifier || !model.can_generate || model.pooler.is_from_files ||
-        !IsReranker(location.name)) {
-      return;
-    }
-    const std::shared_ptr<const tokenizer::Tokenizer> tokenizer = LoadModelTokenizer(location);
-    ClassifierConfig& classifier = model.pooler.classifier.emplace();
-    classifier.token_pair = {RequiredToken(*tokenizer, "no"), RequiredToken(*tokenizer, "yes")};
-    model.pooler.types = {PoolingType::kLast};
+    AdjustPooling(settings, scores_pairs, location, model);
   };
   model_ = LoadModel(settings, options);
-  instruction_ = ChooseInstruction(settings, pooler());
-  dimensions_ = pooler().truncate_dim;
-  if (!pooler().include_prompt && !instruction_.empty()) {
-    // As sentence-transformers counts them: with the special tokens before the text, without those after it.
-    const tokenizer::BoundedEncoding alone = model_.tokenizer->EncodeBounded(instruction_, MaxTokens());
-    num_instruction_tokens_ = static_cast<int64_t>(alone.ids.size());
-    if (!alone.ids.empty() && model_.tokenizer->IsSpecial(alone.ids.back())) --num_instruction_tokens_;
-  }
-}
-
-int64_t PoolingModel::vector_size() const {
-  if (dimensions_ > 0) return dimensions_;
-  return pooler().VectorSize(model_.engine->config().model.hidden_size);
-}
-
-size_t PoolingModel::MaxTokens() const {
-  const int64_t limit = model_.engine->max_model_len();
-  return static_cast<size_t>(pooler().max_seq_length > 0 ? std::min(limit, pooler().max_seq_length) : limit);
-}
-
-std::string PoolingModel::Prepare(std::string_view text) const {
-  std::string prepared = instruction_ + std::string(text);
-  return pooler().lower_case ? LowerCase(prepared) : prepared;
-}
-
-PoolingRequest PoolingModel::Embed(std::string_view text) {
-  tokenizer::BoundedEncoding encoding = model_.tokenizer->EncodeBounded(Prepare(text), MaxTokens());
-  num_cut_ += encoding.was_cut ? 1 : 0;
-  PoolingParams params;
-  params.num_instruction_tokens = num_instruction_tokens_;
-  return {{std::move(encoding.ids), {}}, params};
-}
-
-PoolingRequest PoolingModel::Score(std::string_view query, std::string_view document) {
-  PoolingRequest request;
-  request.params.task = PoolingTask::kScore;
-  if (!pooler().classifier->token_pair) {
-    tokenizer::BoundedEncoding pair = model_.tokenizer->EncodePair(query, document, MaxTokens());
-    num_cut_ += pair.was_cut ? 1 : 0;
-    if (model_.engine->config().model.type_vocab_size > 1) request.prompt.token_type_ids = std::move(pair.type_ids);
-    request.prompt.token_ids = std::move(pair.ids);
-    return request;
-  }
-  const auto encode = [&](std::string_view text, bool parse_special) {
-    return model_.tokenizer->Encode(text, /*add_special_tokens=*/false, parse_special);
-  };
-  std::vector<int32_t> ids = encode(kJudgeBegin, true);
-  const std::vector<int32_t> end = encode(kJudgeEnd, true);
-  const std::string body = "<Instruct>: " + (instruction_.empty() ? std::string(kJudgeInstruction) : instruction_) +
-                           "\n<Query>: " + std::string(query) + "\n<Document>: " + std::string(document);
-  // Special tokens in the texts are ordinary text, so that a document cannot end the question.
-  std::vector<int32_t> middle = encode(body, false);
-  const size_t room = MaxTokens() - std::min(MaxTokens(), ids.size() + end.size());
-  if (middle.size() > room) {
-    middle.resize(room);
-    ++num_cut_;
-  }
-  ids.insert(ids.end(), middle.begin(), middle.end());
-  ids.insert(ids.end(), end.begin(), end.end());
-  request.prompt.token_ids = std::move(ids);
-  return request;
-}
-
-double PoolingModel::Similarity(const std::vector<float>& a, const std::vector<float>& b) const {
-  double dot = 0.0, squares_a = 0.0, squares_b = 0.0, manhattan = 0.0, squared_distance = 0.0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    const double x = a[i], y = b[i];
-    dot += x * y;
-    squares_a += x * x;
-    squares_b += y * y;
-    manhattan += std::abs(x - y);
-    squared_distance += (x - y) * (x - y);
-  }
-  const std::string& name = pooler().similarity;
-  if (name == "dot") return dot;
-  if (name == "euclidean") return -std::sqrt(squared_distance);
-  if (name == "manhattan") return -manhattan;
-  return dot / std::max(std::sqrt(squares_a) * std::sqrt(squares_b), 1e-12);
-}
-
-std::string PoolingModel::Describe() const {
-  std::string text;
-  if (scores_pairs()) {
-    const ClassifierConfig& classifier = *pooler().classifier;
-    text = classifier.token_pair ? "probability of \"yes\" against \"no\"" : "the model's classifier";
-    if (classifier.token_pair) return text;
-    if (classifier.function == ClassifierConfig::Function::kNone) text += ", raw outputs";
-    if (classifier.function == ClassifierConfig::Function::kSigmoid) text += ", sigmoid";
-    if (classifier.function == ClassifierConfig::Function::kSoftmax) text += ", softmax";
-    return text;
-  }
-  for (const PoolingType type : pooler().types) text += (text.empty() ? "" : " + ") + std::string(ToString(type));
-  text += " pooling, " + std::string(pooler().normalize ? "" : "not ") + "normalized, " +
-          std::to_string(vector_size()) + " dimensions";
-  if (!instruction_.empty()) text += ", prompt " + Escape(instruction_, 60);
-  if (!pooler().is_from_files) text += " (the model's files do not say how to pool; --pooling does)";
-  return text;
-}
-
-void PoolingModel::WarnOfCutTexts() const {
-  if (num_cut_ == 0) return;
-  PrintWarning(std::to_string(num_cut_) + (num_cut_ == 1 ? " text was" : " texts were") + " cut to " +
-               std::to_string(MaxTokens()) + " tokens, the most that the model takes");
+  prompts_.emplace(settings, model_.engine->config().model, model_.tokenizer);
 }
 
 }  // namespace vllm::app

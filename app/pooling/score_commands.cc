@@ -45,8 +45,8 @@ std::vector<TextItem> ReadAll(TextInput& input) {
 std::vector<PairScore> ScorePairs(PoolingModel& model, const std::vector<TextPair>& pairs) {
   std::vector<PairScore> scores(pairs.size());
   std::vector<PoolingRequest> requests;
-  if (model.scores_pairs()) {
-    for (const TextPair& pair : pairs) requests.push_back(model.Score(pair.first, pair.second));
+  if (model.prompts().scores_pairs()) {
+    for (const TextPair& pair : pairs) requests.push_back(model.prompts().Score(pair.first, pair.second));
     std::vector<PooledResult> results = RunPooling(model, std::move(requests));
     for (size_t i = 0; i < pairs.size(); ++i) scores[i] = {std::move(results[i].values), std::move(results[i].error)};
     return scores;
@@ -58,7 +58,7 @@ std::vector<PairScore> ScorePairs(PoolingModel& model, const std::vector<TextPai
   }
   std::ranges::sort(texts);
   texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
-  for (const std::string& text : texts) requests.push_back(model.Embed(text));
+  for (const std::string& text : texts) requests.push_back(model.prompts().Embed(text));
   const std::vector<PooledResult> results = RunPooling(model, std::move(requests));
   const auto result_of = [&](const std::string& text) -> const PooledResult& {
     return results[static_cast<size_t>(std::ranges::lower_bound(texts, text) - texts.begin())];
@@ -68,7 +68,7 @@ std::vector<PairScore> ScorePairs(PoolingModel& model, const std::vector<TextPai
     const PooledResult& second = result_of(pairs[i].second);
     scores[i].error = first.error.empty() ? second.error : first.error;
     if (scores[i].error.empty()) {
-      scores[i].scores = {static_cast<float>(model.Similarity(first.values, second.values))};
+      scores[i].scores = {static_cast<float>(model.prompts().Similarity(first.values, second.values))};
     }
   }
   return scores;
@@ -117,7 +117,7 @@ int ScoreCommand(const Settings& settings) {
     }
   }
   PoolingModel model(settings, /*scores_pairs=*/true);
-  PrintStatus("score: " + model.Describe());
+  PrintStatus("score: " + model.prompts().Describe());
   int status = 0;
   const std::vector<PairScore> scores = ScorePairs(model, pairs);
   for (size_t i = 0; i < scores.size(); ++i) {
@@ -131,7 +131,7 @@ int ScoreCommand(const Settings& settings) {
     }
     StandardOutput().WriteLine(SafeJson(line));
   }
-  model.WarnOfCutTexts();
+  model.prompts().WarnOfCutTexts();
   return status;
 }
 
@@ -156,11 +156,12 @@ int RerankCommand(const Settings& settings) {
     pairs.push_back({query, has_text ? value["text"].get<std::string>() : value.get<std::string>()});
   }
   PoolingModel model(settings, /*scores_pairs=*/true);
-  if (model.scores_pairs() && model.pooler().classifier->num_labels != 1) {
-    throw ConfigError("rerank: the model's classifier has " + std::to_string(model.pooler().classifier->num_labels) +
+  if (model.prompts().scores_pairs() && model.prompts().pooler().classifier->num_labels != 1) {
+    throw ConfigError("rerank: the model's classifier has " +
+                      std::to_string(model.prompts().pooler().classifier->num_labels) +
                       " labels, and a ranking needs one");
   }
-  PrintStatus("rerank: " + model.Describe());
+  PrintStatus("rerank: " + model.prompts().Describe());
   const std::vector<PairScore> scores = ScorePairs(model, pairs);
   std::vector<size_t> order;
   int status = 0;
@@ -181,7 +182,7 @@ int RerankCommand(const Settings& settings) {
             ",\"document\":{\"text\":" + DumpJson(Json(pairs[i].second)) + "}}";
     StandardOutput().WriteLine(SafeJson(line));
   }
-  model.WarnOfCutTexts();
+  model.prompts().WarnOfCutTexts();
   return status;
 }
 

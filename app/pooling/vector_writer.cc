@@ -76,7 +76,7 @@ class JsonLinesWriter final : public VectorWriter {
     if (!row.id->is_null()) line += ",\"id\":" + DumpJson(*row.id);
     if (row.error.empty()) {
       line += ",\"embedding\":" +
-              (floats_ == FloatFormat::kBase64 ? "\"" + Base64(BytesOf(row.vector)) + "\"" : VectorJson(row.vector));
+              (floats_ == FloatFormat::kBase64 ? "\"" + VectorBase64(row.vector) + "\"" : VectorJson(row.vector));
       line += ",\"num_tokens\":" + std::to_string(row.num_tokens) + "}";
     } else {
       line += ",\"error\":" + DumpJson(nlohmann::ordered_json(row.error)) + "}";
@@ -214,6 +214,8 @@ std::string VectorJson(std::span<const float> vector) {
   }
   return text + "]";
 }
+
+std::string VectorBase64(std::span<const float> vector) { return Base64(BytesOf(vector)); }
 
 std::unique_ptr<VectorWriter> MakeVectorWriter(VectorFormat format, const std::string& path, bool overwrite,
                                                FloatFormat floats, int64_t vector_size, const std::string& model) {

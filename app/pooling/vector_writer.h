@@ -42,5 +42,7 @@ std::unique_ptr<VectorWriter> MakeVectorWriter(VectorFormat format, const std::s
 
 // Returns a vector as a JSON array with the shortest decimal numbers that give the same floats.
 std::string VectorJson(std::span<const float> vector);
+// Returns the vector's little-endian bytes in base64.
+std::string VectorBase64(std::span<const float> vector);
 
 }  // namespace vllm::app

@@ -96,6 +96,10 @@ void TraceRecorder::Add(const EngineCoreRequest& request, bool accepted) noexcep
       Flush();
       return Fail(kLoRA);
     }
+    if (request.pooling_params) {
+      Flush();
+      return Fail(kPooling);
+    }
     record_.type = TraceRecordType::kAdd;
     TraceAdd& add = record_.add;
     add.request_id = request.request_id;
@@ -249,6 +253,7 @@ bool TraceRecorder::Failed(std::string* reason) const {
   if (error_number != 0 && reason != nullptr) {
     *reason = error_number == kBeamSearch ? "a trace cannot contain beam search"
               : error_number == kLoRA     ? "a trace cannot contain requests with LoRA adapters"
+              : error_number == kPooling  ? "a trace cannot contain requests for vectors or scores"
                                           : std::strerror(error_number);
   }
   return error_number != 0;

@@ -72,7 +72,7 @@ class TraceRecorder {
   template <typename F>
   void Guard(F&& record) noexcept;
   void Append();
-  void Fail(int error_number) noexcept;  // or kBeamSearch
+  void Fail(int error_number) noexcept;  // or one of the constants below
   // Appends a token to the sequence. Appends the tag of the block to `tags` if the token completes one.
   void PushToken(Sequence& sequence, int32_t token_id, std::vector<uint64_t>& tags);
   // Returns the time since `since` in microseconds.
@@ -80,6 +80,7 @@ class TraceRecorder {
 
   static constexpr int kBeamSearch = -1;
   static constexpr int kLoRA = -2;
+  static constexpr int kPooling = -3;
 
   const std::string path_;
   tokenizer::UniqueFd fd_;
@@ -94,7 +95,7 @@ class TraceRecorder {
   std::string payload_;
   std::string buffer_;  // whole records that are not yet written
   int64_t num_bytes_written_ = 0;
-  std::atomic<int> failure_{0};  // an errno value, or kBeamSearch
+  std::atomic<int> failure_{0};  // an errno value, or one of the constants above
 };
 
 }  // namespace vllm

@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "app/batch/input/csv.h"
-#include "app/batch/input/row_template.h"
+#include "app/batch/table/csv.h"
+#include "app/batch/table/row_template.h"
 #include "engine/config/errors.h"
 
 namespace vllm::app {

@@ -1,7 +1,7 @@
 // Fuzzes the parser of batch rows. The first byte chooses the format; a table's first line is its header.
 #include <string>
 
-#include "app/batch/input/csv.h"
+#include "app/batch/table/csv.h"
 #include "app/batch/input/row_parser.h"
 #include "engine/config/errors.h"
 #include "tests/fuzz/fuzz_target.h"

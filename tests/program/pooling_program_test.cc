@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -281,6 +282,120 @@ TEST_F(EmbedProgramTest, BrokenFilesAreErrorsThatNameThem) {
   EXPECT_NE(with("2_Dense/config.json", "{\"in_features\": 3, \"out_features\": 4}").find("in_features"),
             std::string::npos);
   EXPECT_NE(with("2_Dense/model.safetensors", "short").find("2_Dense/model.safetensors"), std::string::npos);
+}
+
+class PoolingBatchTest : public EmbedProgramTest {
+ protected:
+  static Json Row(const std::string& id, const std::string& url, const Json& body) {
+    return {{"custom_id", id}, {"method", "POST"}, {"url", url}, {"body", body}};
+  }
+  std::map<std::string, Json> Batch(const std::string& model, const Json& rows, int status,
+                                    std::vector<std::string> more = {}) const {
+    more.insert(more.begin(), {"batch", "-", "-m", Model(model)});
+    const ProgramResult result = RunProgram(more, Input(JsonLines(rows)));
+    EXPECT_EQ(result.status, status) << result.err;
+    std::map<std::string, Json> records;
+    for (const Json& line : Lines(result.out)) records[line["custom_id"]] = line;
+    return records;
+  }
+};
+
+TEST_F(PoolingBatchTest, EmbeddingRowsHaveTheVectorsOfEmbed) {
+  const std::vector<Json> lines = Lines(Embed({}, "the cat\na mat\n").out);
+  const auto records =
+      Batch("bert_mean",
+            {Row("one", "/v1/embeddings", {{"model", "m"}, {"input", "the cat"}}),
+             Row("two", "/v1/embeddings", {{"input", {"a mat", "the cat"}}}),
+             Row("ids", "/v1/embeddings", {{"input", {2, 5, 6, 3}}}),
+             Row("cut", "/v1/embeddings", {{"input", "the cat"}, {"dimensions", 8}, {"encoding_format", "base64"}})},
+            0);
+  ASSERT_EQ(records.size(), 4u);
+  const Json one = records.at("one")["response"]["body"];
+  EXPECT_EQ(one["object"], "list");
+  EXPECT_EQ(one["model"], "m");
+  EXPECT_EQ(one["data"].size(), 1u);
+  EXPECT_EQ(one["data"][0]["object"], "embedding");
+  EXPECT_EQ(one["data"][0]["embedding"], lines[0]["embedding"]);
+  EXPECT_EQ(one["usage"], (Json{{"prompt_tokens", 4}, {"total_tokens", 4}}));
+  const Json two = records.at("two")["response"]["body"]["data"];
+  ASSERT_EQ(two.size(), 2u);
+  EXPECT_EQ(two[0]["embedding"], lines[1]["embedding"]);
+  EXPECT_EQ(two[1]["embedding"], lines[0]["embedding"]);
+  EXPECT_EQ(records.at("ids")["response"]["body"]["usage"]["prompt_tokens"], 4);
+  EXPECT_EQ(records.at("cut")["response"]["body"]["data"][0]["embedding"].get<std::string>().size(), 44u);  // 32 bytes
+}
+
+TEST_F(PoolingBatchTest, RerankRowsHaveTheScoresOfRerank) {
+  const Json documents = {"a bear of china", {{"text", "a kind of bread"}}, "tea"};
+  for (const std::string model : {"xlmr_reranker", "bert_mean"}) {
+    const ProgramResult expected = RunProgram({"rerank", "what is a panda?", "-m", Model(model)},
+                                              Input("a bear of china\na kind of bread\ntea\n"));
+    const auto records = Batch(
+        model,
+        Json::array({Row("a", "/v1/rerank", {{"query", "what is a panda?"}, {"documents", documents}, {"top_n", 2}})}),
+        0);
+    const Json results = records.at("a")["response"]["body"]["results"];
+    ASSERT_EQ(results.size(), 2u);
+    for (size_t i = 0; i < 2; ++i) EXPECT_EQ(results[i], Lines(expected.out)[i]) << model;
+  }
+}
+
+TEST_F(PoolingBatchTest, BadRowsAreErrorRecords) {
+  const auto message = [](const Json& record) { return record["error"]["message"].get<std::string>(); };
+  const Json rows = {Row("no input", "/v1/embeddings", Json::object()),
+                     Row("empty", "/v1/embeddings", {{"input", Json::array()}}),
+                     Row("mixed", "/v1/embeddings", {{"input", {"a", {1, 2}}}}),
+                     Row("large", "/v1/embeddings", {{"input", "a"}, {"dimensions", 33}}),
+                     Row("id", "/v1/embeddings", {{"input", {{5}, {99}}}}),
+                     Row("format", "/v1/embeddings", {{"input", "a"}, {"encoding_format", "hex"}}),
+                     Row("query", "/v1/rerank", {{"documents", {"a"}}}),
+                     Row("chat", "/v1/completions", {{"prompt", "a"}}),
+                     Row("good", "/v1/embeddings", {{"input", "a"}})};
+  const auto records = Batch("bert_mean", rows, 1);
+  ASSERT_EQ(records.size(), rows.size());
+  EXPECT_EQ(message(records.at("no input")), "input: missing");
+  EXPECT_NE(message(records.at("empty")).find("input: must be a text"), std::string::npos);
+  EXPECT_EQ(message(records.at("mixed")), "input: mixes texts and token ids");
+  EXPECT_EQ(message(records.at("large")), "dimensions: outside 1 to 32 (33)");
+  EXPECT_NE(message(records.at("id")).find("outside the vocabulary"), std::string::npos);
+  EXPECT_NE(message(records.at("format")).find("encoding_format"), std::string::npos);
+  EXPECT_EQ(message(records.at("query")), "query: missing");
+  EXPECT_EQ(message(records.at("chat")), "prompt: the model generates no text (BertModel)");
+  EXPECT_TRUE(records.at("good")["error"].is_null());
+  // --check finds the same errors without the engine.
+  const auto checked = Batch("bert_mean", rows, 1, {"--check"});
+  EXPECT_EQ(checked.size(), rows.size() - 1);
+  for (const auto& [id, record] : checked) EXPECT_EQ(message(record), message(records.at(id))) << id;
+}
+
+TEST_F(PoolingBatchTest, ResumedBatchHasTheSameRecords) {
+  Json rows;
+  for (int i = 0; i < 60; ++i) {
+    rows.push_back(
+        Row("row " + std::to_string(i), "/v1/embeddings", {{"input", {"the cat", "row " + std::to_string(i)}}}));
+  }
+  const std::string input = Write("rows.jsonl", JsonLines(rows));
+  const std::string whole = temp_.path() + "/whole.jsonl", part = temp_.path() + "/part.jsonl";
+  const auto run = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"batch", input, "-m", Model("bert_mean"), "--ordered"});
+    return RunProgram(more).status;
+  };
+  ASSERT_EQ(run({"-o", whole}), 0);
+  ASSERT_EQ(run({"-o", part, "--limit", "20"}), 0);
+  ASSERT_EQ(run({"-o", part, "--resume"}), 0);
+  EXPECT_EQ(ReadBatchRecords(part), ReadBatchRecords(whole));
+  EXPECT_EQ(ReadBatchRecords(whole).size(), 60u);
+}
+
+TEST_F(PoolingBatchTest, LanguageModelTakesRowsOfAllKinds) {
+  const Json rows = {Row("vector", "/v1/embeddings", {{"input", "hello"}}),
+                     Row("text", "/v1/completions", {{"prompt", "hello"}, {"max_tokens", 5}, {"temperature", 0}})};
+  const ProgramResult result = RunProgram({"batch", "-", "-m", GuideModel()}, Input(JsonLines(rows)));
+  ASSERT_EQ(result.status, 0) << result.err;
+  std::map<std::string, Json> records;
+  for (const Json& line : Lines(result.out)) records[line["custom_id"]] = line["response"]["body"];
+  EXPECT_FALSE(records["vector"]["data"][0]["embedding"].empty());
+  EXPECT_EQ(records["text"]["usage"]["completion_tokens"], 5);
 }
 
 }  // namespace

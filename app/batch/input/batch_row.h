@@ -16,7 +16,19 @@
 
 namespace vllm::app {
 
-enum class RowKind : uint8_t { kPlain, kOpenAiChat, kOpenAiCompletion };
+enum class RowKind : uint8_t { kPlain, kOpenAiChat, kOpenAiCompletion, kEmbedding, kRerank };
+
+inline bool IsPooling(RowKind kind) { return kind == RowKind::kEmbedding || kind == RowKind::kRerank; }
+
+// The texts of a row for vectors or for a ranking.
+struct PoolingInput {
+  std::vector<std::string> texts;               // kRerank: the documents
+  std::vector<std::vector<int32_t>> token_ids;  // kEmbedding: used instead of texts if there are any
+  std::string query;                            // kRerank
+  int64_t dimensions = 0;                       // kEmbedding; 0: the model's
+  bool is_base64 = false;                       // kEmbedding
+  int64_t top_n = 0;                            // kRerank; 0: all
+};
 
 // Identifies a row in the output by its custom_id, or else by its index among the rows of the input.
 struct RowId {
@@ -40,6 +52,7 @@ struct BatchRow {
   RequestOptions options;
   std::string model;                // the model that an OpenAI row names; empty: the loaded model
   ToolRequest tools;                // of a chat
+  PoolingInput pooling;             // of a row for vectors or for a ranking, which has no prompt
   bool is_chat = false;             // the chat template made the prompt
   nlohmann::ordered_json carried;   // the fields of the input that are repeated in the output, an object; null: none
   std::vector<std::string> fields;  // of the row of a table

@@ -72,8 +72,10 @@ RowKind OpenAiKind(const Json& row) {
   const std::string url = TextField("url", row.value("url", Json()));
   if (url == "/v1/chat/completions") return RowKind::kOpenAiChat;
   if (url == "/v1/completions") return RowKind::kOpenAiCompletion;
-  throw RowError("invalid_row",
-                 "url: unsupported (" + url.substr(0, 64) + "); use /v1/chat/completions or /v1/completions");
+  if (url == "/v1/embeddings") return RowKind::kEmbedding;
+  if (url == "/v1/rerank" || url == "/v2/rerank" || url == "/rerank") return RowKind::kRerank;
+  throw RowError("invalid_row", "url: unsupported (" + url.substr(0, 64) +
+                                    "); use /v1/chat/completions, /v1/completions, /v1/embeddings or /v1/rerank");
 }
 
 }  // namespace vllm::app

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "app/batch/input/csv.h"
+#include "app/batch/table/csv.h"
 #include "app/batch/input/record_source.h"
 
 namespace vllm::app {

@@ -10,8 +10,9 @@
 #include <nlohmann/json.hpp>
 
 #include "app/batch/input/chat_prompt.h"
-#include "app/batch/input/csv.h"
+#include "app/batch/table/csv.h"
 #include "app/batch/input/openai_body.h"
+#include "app/batch/input/pooling_body.h"
 #include "app/batch/input/sampling_fields.h"
 #include "app/cli/parse_value.h"
 #include "app/output/json_text.h"
@@ -320,6 +321,10 @@ BatchRow RowParser::ParseJson(std::string_view record, RowId& id) const {
     }
     if (!json.contains("body") || !json["body"].is_object()) throw RowError("invalid_row", "body: must be an object");
     body = &json["body"];
+    if (IsPooling(row.kind)) {
+      ReadPoolingBody(*body, row);
+      return row;
+    }
   }
 
   bool add_special_tokens = true;

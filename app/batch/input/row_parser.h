@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "app/batch/input/batch_row.h"
-#include "app/batch/input/row_template.h"
+#include "app/batch/table/row_template.h"
 #include "app/model/prompt_renderer.h"
 #include "app/presets/preset_prompt.h"
 

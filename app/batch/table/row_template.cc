@@ -1,4 +1,4 @@
-#include "app/batch/input/row_template.h"
+#include "app/batch/table/row_template.h"
 
 #include <algorithm>
 

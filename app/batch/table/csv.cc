@@ -1,4 +1,4 @@
-#include "app/batch/input/csv.h"
+#include "app/batch/table/csv.h"
 
 #include "engine/config/errors.h"
 
