@@ -62,7 +62,8 @@ INSTANTIATE_TEST_SUITE_P(Families, FamiliesTest,
                          testing::Values("gemma3", "gemma2", "gemma3n_shared_old", "gemma4_k_eq_v", "gemma4_shared",
                                          "gemma4_moe", "mixtral_window", "qwen2_window", "phi3_long", "opt_350m",
                                          "gpt2", "smollm3_window", "olmo2", "qwen2_moe", "qwen3_next", "qwen3_5",
-                                         "qwen3_5_taps", "qwen3_5_moe", "lfm2", "gpt_oss_moe", "granite_hybrid"),
+                                         "qwen3_5_taps", "qwen3_5_moe", "lfm2", "gpt_oss_moe", "granite_hybrid",
+                                         "deepseek_v2", "deepseek_v3", "glm4_moe_lite_old"),
                          [](const auto& family) { return std::string(family.param); });
 
 TEST_P(FamiliesTest, SchedulesDoNotChangeResults) {
