@@ -35,7 +35,7 @@ class KVCache {
   // Throws std::bad_alloc. A block takes physical memory only once it is written.
   KVCache(const CachedLayers& layers, int64_t num_blocks, int64_t block_size, kernels::KVDType dtype);
 
-  // `layer` is an index in CachedLayers::attention. Without K, key() is null.
+  // `layer` is an index in CachedLayers::attention. With latent attention, key() must not be used.
   void* key(size_t layer) { return places_[layer].key; }
   void* value(size_t layer) { return places_[layer].value; }
   size_t group(size_t layer) const { return groups_.layers[layer].group; }
@@ -109,8 +109,10 @@ class Attention {
   // qkv_stride floats apart. Rotary embedding, if any, is already applied. Stores K and V in `cache`, unless `key` is
   // null because another layer has already stored them for this layer too. Then fills `out`,
   // [num_tokens, num_heads * head_dim], with rows out_stride floats apart. With latent attention, `value` is null and
-  // the rows of `out` have num_heads * value_dim floats. Never reads a block whose positions are all
-  // outside the window of the sequence's first row, because another request may already own that block.
+  // the rows of `out` have num_heads * value_dim floats. If there is one KV head and out_stride is qkv_stride, `out`
+  // may be `query`, because every task then reads the queries of its rows before it writes their outputs. Never reads a
+  // block whose positions are all outside the window of the sequence's first row, because another request may already
+  // own that block.
   void Forward(const AttentionMetadata& metadata, KVCache& cache, const float* query, const float* key,
                const float* value, int64_t qkv_stride, float* out, int64_t out_stride);
 

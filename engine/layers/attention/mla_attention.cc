@@ -87,8 +87,7 @@ void MLAAttention::Forward(const AttentionMetadata& metadata, KVCache& cache, co
   kv_a_proj_.Forward(x, hidden_size_, num_tokens, cached, stride, lora_slots);
   w_uk_.Forward({query, num_heads() * query_dim(), query_dim()}, num_tokens, {latent, stride, cached_dim()});
   NormalizeAndRotate(tables[static_cast<size_t>(spec_.rotary_table)], num_tokens, query, latent);
-  // There is one KV head, so the task that writes the output of a row reads all of its queries first. The output may
-  // therefore replace the queries.
+  // The output replaces the queries.
   attention_.Forward(metadata, cache, latent, cached, nullptr, stride, latent, stride);
   float* attended = query;
   const int64_t attended_size = num_heads() * spec_.v_head_dim;
