@@ -8,6 +8,9 @@
 // set has a dot product of bfloat16 pairs, the scaled query and the softmax weights are rounded to bfloat16, and
 // products are added in pairs: two dimensions of a score, or two positions of an output.
 //
+// With latent attention (KVCacheLayout::value_dim), the key and the value of a token are one vector, queries have
+// head_dim elements and outputs value_dim. Scores are then float32 products even if the KV cache is bfloat16.
+//
 // A query head may have a sink: a logit that joins the softmax as if it were the score of one more position whose value
 // is zero. It is added after all partitions are merged, so precomputed partitions do not contain it.
 #pragma once
@@ -29,7 +32,7 @@ struct AttentionArgs {
   int64_t query_stride = 0;
   float* out = nullptr;  // [num_tokens, out_stride], heads contiguous
   int64_t out_stride = 0;
-  const void* key_cache = nullptr;    // K of this layer
+  const void* key_cache = nullptr;    // K of this layer; unused with latent attention
   const void* value_cache = nullptr;  // V of this layer
   KVCacheLayout layout;
   int64_t num_queries_per_kv = 1;
@@ -42,7 +45,7 @@ struct AttentionArgs {
   int64_t look_ahead = 0;
   const float* sinks = nullptr;  // [num_query_heads], neither scaled nor soft-capped; null: no sinks
   // Results of precomputed partitions (AttentionTask::partial_slots): [num_slots, num_kv_heads, num_queries_per_kv,
-  // PartialFloats(head_dim)].
+  // PartialFloats(layout.ValueDim())].
   float* partials = nullptr;
 };
 
@@ -81,6 +84,6 @@ struct AttentionKernels {
 int64_t AttentionScratchFloats(const AttentionArgs& args);
 
 // Returns the size in floats of the result of one query over one partition.
-constexpr int64_t PartialFloats(int64_t head_dim) { return PaddedHeadDim(head_dim) + 16; }
+constexpr int64_t PartialFloats(int64_t value_dim) { return PaddedHeadDim(value_dim) + 16; }
 
 }  // namespace vllm::kernels

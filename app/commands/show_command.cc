@@ -99,8 +99,11 @@ Json Describe(const Settings& settings, const ModelLocation& location, Failures&
   const kernels::KVDType cache_dtype = CacheDType(settings).value_or(DefaultKVDType(model));
   int64_t cache_bytes = 0, state_bytes = 0;
   for (const LayerConfig& layer : model.layers) {
-    const kernels::KVCacheLayout layout{cache_dtype, CacheConfig().block_size, model.NumKVHeads(layer),
-                                        model.HeadDim(layer)};
+    const kernels::KVCacheLayout layout{.dtype = cache_dtype,
+                                        .block_size = CacheConfig().block_size,
+                                        .num_kv_heads = model.NumKVHeads(layer),
+                                        .head_dim = model.CachedHeadDim(layer),
+                                        .value_dim = model.CachedValueDim()};
     state_bytes += model.RecurrentStateFloats(layer) * static_cast<int64_t>(sizeof(float));
     if (layer.mixer != LayerMixer::kAttention) continue;
     if (layer.kv_source_layer < 0) cache_bytes += layout.BlockBytes() / layout.block_size;

@@ -129,6 +129,14 @@ struct ModelConfig {
   int64_t mamba_d_conv = 0;
   bool mamba_conv_bias = true;
   bool mamba_proj_bias = false;
+  // Multi-head latent attention (DeepSeek, GLM-4.7-Flash), with the names of transformers. num_key_value_heads is then
+  // 1 and head_dim the sum of the next two.
+  int64_t qk_nope_head_dim = 0;
+  int64_t qk_rope_head_dim = 0;
+  int64_t v_head_dim = 0;
+  int64_t kv_lora_rank = 0;      // 0: the model has other attention
+  int64_t q_lora_rank = 0;       // 0: queries are not compressed
+  bool rope_interleave = true;   // pairs of neighboring dimensions rotate
   int64_t conv_l_cache = 0;      // LFM2: the taps of its convolutions
   bool conv_bias = false;        // LFM2
   int64_t altup_num_inputs = 0;  // Gemma 3n, like the next three fields: number of streams of hidden states
@@ -178,6 +186,12 @@ struct ModelConfig {
     return layer.sliding_window == 0 && num_global_key_value_heads > 0 ? num_global_key_value_heads
                                                                        : num_key_value_heads;
   }
+  // Returns the elements of the layer's vectors in the KV cache, and of its values there if a token has only one
+  // vector; see KVCacheLayout.
+  int64_t CachedHeadDim(const LayerConfig& layer) const {
+    return kv_lora_rank > 0 ? kv_lora_rank + qk_rope_head_dim : HeadDim(layer);
+  }
+  int64_t CachedValueDim() const { return kv_lora_rank; }
   // Returns the floats of the layer's recurrent state, on all ranks; 0: it has none.
   int64_t RecurrentStateFloats(const LayerConfig& layer) const {
     switch (layer.mixer) {

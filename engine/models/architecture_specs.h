@@ -11,6 +11,7 @@ namespace vllm {
 DecoderSpec ArceeSpec(const ModelConfig& config);
 DecoderSpec BertSpec(const ModelConfig& config);
 DecoderSpec DistilBertSpec(const ModelConfig& config);
+DecoderSpec DeepseekSpec(const ModelConfig& config);
 DecoderSpec FalconSpec(const ModelConfig& config);
 DecoderSpec GemmaSpec(const ModelConfig& config);
 DecoderSpec Gemma2Spec(const ModelConfig& config);

@@ -37,6 +37,9 @@ DecoderLayer::DecoderLayer(const LoadContext& load, const DecoderSpec& decoder, 
       mixer_(MakeMixer(load, spec, cached.recurrent.size(), prefix + spec.attention_block.prefix)) {
   if (mixer_ != nullptr) {
     cached.recurrent.push_back(mixer_->state());
+  } else if (spec.mla) {
+    mla_.emplace(load, load.config.model, kv_layer, prefix + spec.attention_block.prefix, *spec.mla);
+    cached.attention.push_back(mla_->kv_layer());
   } else {
     attention_.emplace(load, load.config.model, kv_layer, prefix + spec.attention_block.prefix, spec.attention);
     std::vector<KVCacheSpec>& layers = spec.attention.look_ahead > 0 ? cached.encoder : cached.attention;
@@ -69,7 +72,10 @@ DecoderLayer::Norms DecoderLayer::MakeNorms(const LoadContext& load, const Decod
 }
 
 int64_t DecoderLayer::scratch_floats(int64_t num_tokens) const {
-  int64_t floats = attention_ ? attention_->scratch_floats(num_tokens) : mixer_->scratch_floats(num_tokens);
+  int64_t floats = 0;
+  if (attention_) floats = attention_->scratch_floats(num_tokens);
+  if (mla_) floats = mla_->scratch_floats(num_tokens);
+  if (mixer_ != nullptr) floats = mixer_->scratch_floats(num_tokens);
   if (mlp_) floats = std::max(floats, mlp_->scratch_floats(num_tokens));
   if (moe_) floats = std::max(floats, moe_->scratch_floats(num_tokens));
   if (mlp_with_experts_) floats = std::max(floats, mlp_with_experts_->scratch_floats(num_tokens));
@@ -81,6 +87,7 @@ int64_t DecoderLayer::scratch_floats(int64_t num_tokens) const {
 
 void DecoderLayer::Reserve(int64_t max_tokens) const {
   if (attention_) attention_->Reserve(max_tokens);
+  if (mla_) mla_->Reserve(max_tokens);
   if (mixer_ != nullptr) mixer_->Reserve(max_tokens);
   if (mlp_) mlp_->Reserve(max_tokens);
   if (moe_) moe_->Reserve(max_tokens);
@@ -132,6 +139,8 @@ void DecoderLayer::Mix(const ModelInput& input, KVCache& cache, const std::vecto
   const auto num_tokens = static_cast<int64_t>(input.token_ids.size());
   if (attention_) {
     attention_->Forward(input.attention, cache, tables, x, num_tokens, scratch, out, input.lora_slots);
+  } else if (mla_) {
+    mla_->Forward(input.attention, cache, tables, x, num_tokens, scratch, out, input.lora_slots);
   } else {
     mixer_->Forward(input.recurrent, cache, x, num_tokens, scratch, out, input.lora_slots);
   }

@@ -59,7 +59,9 @@ class DecoderLayer {
   bool parallel_;
   Norms attention_norms_, mlp_norms_;
   std::unique_ptr<RecurrentMixer> mixer_;
-  std::optional<DecoderAttention> attention_;  // if there is no mixer_
+  // If there is no mixer_, one of these.
+  std::optional<DecoderAttention> attention_;
+  std::optional<MLAAttention> mla_;
   std::optional<Mlp> mlp_;
   std::optional<SparseMoe> moe_;
   std::optional<MlpWithExperts> mlp_with_experts_;

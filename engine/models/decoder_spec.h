@@ -13,6 +13,7 @@
 #include "engine/layers/alt_up/alt_up.h"
 #include "engine/layers/alt_up/laurel.h"
 #include "engine/layers/attention/decoder_attention.h"
+#include "engine/layers/attention/mla_attention.h"
 #include "engine/layers/mlp/mlp.h"
 #include "engine/layers/mlp/mlp_with_experts.h"
 #include "engine/layers/mlp/sparse_moe.h"
@@ -37,6 +38,7 @@ struct BlockSpec {
 struct LayerSpec {
   BlockSpec attention_block{"self_attn.", "input_layernorm", "", ""};
   AttentionSpec attention;
+  std::optional<MLASpec> mla;  // replaces attention
   // At most one of these, which replaces attention.
   std::optional<GatedDeltaNetSpec> gated_delta_net;
   std::optional<ShortConvSpec> short_conv;

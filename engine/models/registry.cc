@@ -27,6 +27,8 @@ constexpr Architecture kArchitectures[] = {
     {"SmolLM3ForCausalLM", BaseDecoderSpec},
 
     {"ArceeForCausalLM", ArceeSpec},
+    {"DeepseekV2ForCausalLM", DeepseekSpec},
+    {"DeepseekV3ForCausalLM", DeepseekSpec},
     {"Exaone4ForCausalLM", Exaone4Spec},
     {"FalconForCausalLM", FalconSpec},
     {"GPT2LMHeadModel", Gpt2Spec},
@@ -38,6 +40,7 @@ constexpr Architecture kArchitectures[] = {
     {"Lfm2ForCausalLM", Lfm2Spec},
     {"Glm4ForCausalLM", Glm4Spec},
     {"Glm4MoeForCausalLM", Glm4MoeSpec},
+    {"Glm4MoeLiteForCausalLM", DeepseekSpec},
     {"GlmForCausalLM", GlmSpec},
     {"GptOssForCausalLM", GptOssSpec},
     {"OlmoeForCausalLM", OlmoeSpec},

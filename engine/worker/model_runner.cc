@@ -73,7 +73,9 @@ void ModelRunner::ReservePlans() {
   const int64_t partitions = (config_.model.max_model_len + kernels::kKVPartition - 1) / kernels::kKVPartition;
   options.max_partitions = std::min(kMaxPlannedPartitions, options.max_sequences * partitions);
   int64_t largest_head = 0;
-  for (const KVCacheSpec& layer : layers) largest_head = std::max(largest_head, layer.head_dim);
+  for (const KVCacheSpec& layer : layers) {
+    largest_head = std::max(largest_head, layer.Layout(options.block_size, config_.KVCacheDType()).ValueDim());
+  }
   const int64_t slot_bytes = (config_.model.num_attention_heads / step_.world_size()) *
                              kernels::PartialFloats(largest_head) * static_cast<int64_t>(sizeof(float));
   options.max_slots = std::min(options.max_partitions, kMaxPartialBytes / std::max<int64_t>(1, slot_bytes));

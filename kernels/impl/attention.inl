@@ -1,14 +1,16 @@
 // Paged causal attention of a few query vectors over one KV head. Included inside an instruction set's namespace.
 // kernels/attention.h specifies the reduction order.
 
+#include "kernels/impl/attention_latent.inl"
 #include "kernels/impl/attention_scores.inl"
 #include "kernels/impl/attention_values.inl"
 
 // The scratch of one task. Queries are ordered by row, then by head.
 struct AttentionWork {
   int num_queries;
-  int64_t padded;
-  float* query;     // for each tile: [KeyDims, queries of the tile], scaled
+  int64_t padded;   // PaddedHeadDim(ValueDim)
+  int64_t stride;   // elements from a token of V to the next; twice as many in pairs
+  float* query;     // for each tile: [KeyDims, queries of the tile], scaled. Latent: [num_queries, stride]
   float* scores;    // [num_queries, kKVPartition]
   float* values;    // [num_queries, padded], of the current partition
   float* max;       // [num_queries], of the current partition
@@ -31,23 +33,39 @@ struct QueryTiles {
 static inline AttentionWork MakeWork(const AttentionArgs& args, const AttentionTask& task, float* scratch) {
   AttentionWork work;
   const int64_t group = args.num_queries_per_kv;
-  const int64_t head_dim = args.layout.head_dim;
   work.num_queries = static_cast<int>(task.num_rows * group);
-  work.padded = PaddedHeadDim(head_dim);
+  work.padded = PaddedHeadDim(args.layout.ValueDim());
+  work.stride = PaddedHeadDim(args.layout.head_dim);
   work.query = scratch;
-  work.scores = work.query + work.num_queries * work.padded;
+  work.scores = work.query + work.num_queries * work.stride;
   work.values = work.scores + work.num_queries * kKVPartition;
   work.total = work.values + work.num_queries * work.padded;
   work.unpacked = work.total + work.num_queries * work.padded;
-  work.max = work.unpacked + kKVPartition / 4 * work.padded;
+  work.max = work.unpacked + kKVPartition / 4 * work.stride;
   work.sum = work.max + work.num_queries;
   work.running_max = work.sum + work.num_queries;
   work.running_sum = work.running_max + work.num_queries;
   return work;
 }
 
+// Stores the scaled queries by rows, with zeros in the padding.
+static inline void PackLatentQueries(const AttentionArgs& args, const AttentionTask& task, const AttentionWork& work) {
+  const int64_t group = args.num_queries_per_kv;
+  const int64_t head_dim = args.layout.head_dim;
+  const Vec scale = Vec::Set1(args.softcap > 0.0f ? args.scale : args.scale * kLog2E);
+  for (int q = 0; q < work.num_queries; ++q) {
+    const float* from =
+        args.query + task.rows[q / group].row * args.query_stride + (task.kv_head * group + q % group) * head_dim;
+    for (int64_t d = 0; d < work.stride; d += Vec::kLanes) {
+      const int lanes = head_dim - d < Vec::kLanes ? static_cast<int>(head_dim - d) : Vec::kLanes;
+      Vec::Mul(Vec::LoadPartial(from + d, lanes), scale).Store(work.query + q * work.stride + d);
+    }
+  }
+}
+
 template <typename KV>
 static inline void PackQueries(const AttentionArgs& args, const AttentionTask& task, const AttentionWork& work) {
+  if (args.layout.IsLatent()) return PackLatentQueries(args, task, work);
   const int64_t group = args.num_queries_per_kv;
   const int64_t head_dim = args.layout.head_dim;
   const int64_t dims = args.layout.KeyDims();
@@ -141,6 +159,31 @@ static void ScorePartition(const AttentionWork& work, int64_t dims, const Partit
   }
 }
 
+// Like ScorePartition, for latent attention. Prefetches groups up to prefetch_end.
+template <typename KV>
+static void ScoreLatentPartition(const AttentionWork& work, const PartitionGroups<KV>& groups, int64_t first_group,
+                                 int64_t end_group, int64_t prefetch_end) {
+  // Instructions that multiply pairs of V's tokens cannot multiply dimensions.
+  using Read = std::conditional_t<KV::kAtOnce, KVBFloat16Widened, KV>;
+  const QueryTiles tiles(work.num_queries, kLatentQueries);
+  const int64_t group_bytes = kTokensPerKeyGroup * work.stride * static_cast<int64_t>(sizeof(typename KV::Element));
+  for (int64_t g = first_group; g < end_group; ++g) {
+    if (g + 1 < prefetch_end) PrefetchLines(groups.values[g + 1], group_bytes);
+    const float* vectors;
+    if constexpr (Read::kWidens) {
+      Unpack<Read>(groups.values[g], kTokensPerKeyGroup, work.stride, work.unpacked);
+      vectors = work.unpacked;
+    } else {
+      vectors = groups.values[g];
+    }
+    for (int tile = 0; tile < tiles.num_tiles; ++tile) {
+      const int begin = tiles.Begin(tile);
+      ScoreLatentGroupUpTo<kLatentQueries>(tiles.Begin(tile + 1) - begin, work.query + begin * work.stride, vectors,
+                                           work.stride, work.scores + begin * kKVPartition + g * kTokensPerKeyGroup);
+    }
+  }
+}
+
 // Adds the weighted values of groups [first_group, end_group) to the sums of the queries that attend to them.
 template <typename KV>
 static inline void AccumulateGroups(const AttentionArgs& args, const AttentionTask& task, const AttentionWork& work,
@@ -157,8 +200,8 @@ static inline void AccumulateGroups(const AttentionArgs& args, const AttentionTa
       if (ranges[q].first < first_group * kTokensPerKeyGroup) ranges[q].first = first_group * kTokensPerKeyGroup;
       if (ranges[q].end > end_group * kTokensPerKeyGroup) ranges[q].end = end_group * kTokensPerKeyGroup;
     }
-    AccumulateRangesUpTo<KV, kValueQueries>(count, work.scores + begin * kKVPartition, values, ranges, work.padded,
-                                            work.values + begin * work.padded);
+    AccumulateRangesUpTo<KV, kValueQueries>(count, work.scores + begin * kKVPartition, values, ranges, work.stride,
+                                            work.padded, work.values + begin * work.padded);
   }
 }
 
@@ -180,10 +223,10 @@ static void SumValues(const AttentionArgs& args, const AttentionTask& task, cons
     }
     if constexpr (KV::kWidens) {
       const float* values[kGroupsPerPartition];
-      const int64_t group_floats = kTokensPerKeyGroup * work.padded;
+      const int64_t group_floats = kTokensPerKeyGroup * work.stride;
       for (int64_t i = g; i < end; ++i) {
         float* to = work.unpacked + (i - g) * group_floats;
-        Unpack<KV>(groups.values[i], kTokensPerKeyGroup, work.padded, to);
+        Unpack<KV>(groups.values[i], kTokensPerKeyGroup, work.stride, to);
         values[i] = to;
       }
       AccumulateGroups<KVFloat32>(args, task, work, base, values, g, end);
@@ -214,7 +257,11 @@ static void ComputePartition(const AttentionArgs& args, const AttentionTask& tas
     prefetch_end = last_group_end < end_group + kPrefetchGroups ? last_group_end : end_group + kPrefetchGroups;
   }
   LocateGroups<KV>(args, task, base, first_group, prefetch_end, groups);
-  ScorePartition<KV>(work, args.layout.KeyDims(), groups, first_group, end_group, prefetch_end);
+  if (args.layout.IsLatent()) {
+    ScoreLatentPartition<KV>(work, groups, first_group, end_group, prefetch_end);
+  } else {
+    ScorePartition<KV>(work, args.layout.KeyDims(), groups, first_group, end_group, prefetch_end);
+  }
   for (int64_t i = 0; i < work.num_queries * work.padded; i += Vec::kLanes) Vec::Zero().Store(work.values + i);
   for (int q = 0; q < work.num_queries; ++q) {
     const SeenRange range = RangeOf(args, task.rows[q / group], base);
@@ -269,13 +316,13 @@ static inline float OutputFactor(const AttentionArgs& args, int64_t head, float 
 
 static inline void WriteOutput(const AttentionArgs& args, const AttentionTask& task, const AttentionWork& work) {
   const int64_t group = args.num_queries_per_kv;
-  const int64_t head_dim = args.layout.head_dim;
+  const int64_t value_dim = args.layout.ValueDim();
   for (int q = 0; q < work.num_queries; ++q) {
     const int64_t head = task.kv_head * group + q % group;
-    float* out = args.out + task.rows[q / group].row * args.out_stride + head * head_dim;
+    float* out = args.out + task.rows[q / group].row * args.out_stride + head * value_dim;
     const Vec inverse = Vec::Set1(OutputFactor(args, head, work.running_max[q], work.running_sum[q]));
-    for (int64_t j = 0; j < head_dim; j += Vec::kLanes) {
-      const int lanes = head_dim - j < Vec::kLanes ? static_cast<int>(head_dim - j) : Vec::kLanes;
+    for (int64_t j = 0; j < value_dim; j += Vec::kLanes) {
+      const int lanes = value_dim - j < Vec::kLanes ? static_cast<int>(value_dim - j) : Vec::kLanes;
       Vec::Mul(Vec::Load(work.total + q * work.padded + j), inverse).StorePartial(out + j, lanes);
     }
   }
@@ -284,7 +331,7 @@ static inline void WriteOutput(const AttentionArgs& args, const AttentionTask& t
 // Returns the address in args.partials of a query's result over one partition: values [padded], max, sum.
 static inline float* PartialOf(const AttentionArgs& args, int64_t slot, int64_t kv_head, int64_t query) {
   const int64_t index = (slot * args.layout.num_kv_heads + kv_head) * args.num_queries_per_kv + query;
-  return args.partials + index * PartialFloats(args.layout.head_dim);
+  return args.partials + index * PartialFloats(args.layout.ValueDim());
 }
 
 template <typename KV>

@@ -10,7 +10,7 @@ struct PartitionGroups {
   using Element = typename KV::Element;
   static constexpr int64_t kMaxGroups = kGroupsPerPartition + kPrefetchGroups;
 
-  const Element* keys[kMaxGroups];      // [KeyDims, 16], or [KeyDims / 2, 16, 2] in pairs
+  const Element* keys[kMaxGroups];      // [KeyDims, 16], or [KeyDims / 2, 16, 2] in pairs; unused with latent attention
   const Element* values[kMaxGroups];    // [16, padded], or [8, padded, 2] in pairs
   const float* key_scales[kMaxGroups];  // [16], only if KV::kScaled
   const float* value_scales[kMaxGroups];
@@ -24,7 +24,8 @@ static inline void LocateGroups(const AttentionArgs& args, const AttentionTask& 
   const KVCacheLayout& layout = args.layout;
   const int64_t key_stride = layout.KeyStride();
   const int64_t value_stride = layout.ValueStride();
-  const char* key_base = static_cast<const char*>(args.key_cache) + task.kv_head * layout.KeyBytes();
+  const void* key_cache = layout.IsLatent() ? args.value_cache : args.key_cache;
+  const char* key_base = static_cast<const char*>(key_cache) + task.kv_head * layout.KeyBytes();
   const char* value_base = static_cast<const char*>(args.value_cache) + task.kv_head * layout.ValueBytes();
   const int64_t key_elements = layout.block_size * layout.KeyDims();
   const int64_t padded = PaddedHeadDim(layout.head_dim);
@@ -39,6 +40,7 @@ static inline void LocateGroups(const AttentionArgs& args, const AttentionTask& 
     if constexpr (KV::kScaled) {
       groups.key_scales[g] = reinterpret_cast<const float*>(k + key_elements) + offset;
       groups.value_scales[g] = reinterpret_cast<const float*>(v + layout.block_size * padded) + offset;
+      if (layout.IsLatent()) groups.key_scales[g] = groups.value_scales[g];
     }
     offset += kTokensPerKeyGroup;
     if (offset == layout.block_size) {

@@ -1,11 +1,11 @@
 // Weighted sums of V over a range of a partition. Included by attention.inl, after attention_scores.inl.
 
 // acc[q][j] += p[q][t] * V[t][j] for positions t in [range.first, range.end), ascending. The columns j are those of
-// kChunks vectors that start at `column`.
+// kChunks vectors that start at `column`. Tokens of V are `stride` elements apart, or 2 * stride in pairs.
 // p: [kQueries, kKVPartition]; acc: [kQueries, padded].
 template <typename KV, int kQueries, int kChunks>
 static inline void AccumulateTile(const float* p, const typename KV::Element* const* values, SeenRange range,
-                                  int64_t padded, int64_t column, float* acc) {
+                                  int64_t stride, int64_t padded, int64_t column, float* acc) {
   constexpr int64_t kStep = kKVStep<KV>;
   Vec sum[kQueries][kChunks];
   Unroll<kQueries>([&](auto q) {
@@ -15,7 +15,7 @@ static inline void AccumulateTile(const float* p, const typename KV::Element* co
     const int64_t group = t / kTokensPerKeyGroup;
     const int64_t group_end = (group + 1) * kTokensPerKeyGroup;
     const int64_t run_end = group_end < range.end ? group_end : range.end;
-    const auto* v = values[group] + t % kTokensPerKeyGroup / kStep * kStep * padded + column * kStep;
+    const auto* v = values[group] + t % kTokensPerKeyGroup / kStep * kStep * stride + column * kStep;
     const auto add = [&](auto part) {
       constexpr KVPart kPart = decltype(part)::value;
       decltype(KV::template Load<kPart>(v)) value[kChunks];
@@ -29,10 +29,10 @@ static inline void AccumulateTile(const float* p, const typename KV::Element* co
       if (t % 2 != 0) {
         add(KVPartOf<KVPart::kSecond>());
         ++t;
-        v += kStep * padded;
+        v += kStep * stride;
       }
     }
-    for (; t + kStep <= run_end; t += kStep, v += kStep * padded) ForParts<KV>(add);
+    for (; t + kStep <= run_end; t += kStep, v += kStep * stride) ForParts<KV>(add);
     if constexpr (KV::kPairs) {
       if (t < run_end) {
         add(KVPartOf<KVPart::kFirst>());
@@ -46,18 +46,19 @@ static inline void AccumulateTile(const float* p, const typename KV::Element* co
 
 template <typename KV, int kQueries>
 static inline void AccumulateColumns(const float* p, const typename KV::Element* const* values, SeenRange range,
-                                     int64_t padded, float* acc) {
+                                     int64_t stride, int64_t padded, float* acc) {
   constexpr int kChunks = kQueries == 1 ? 2 * kValueChunks : kValueChunks;
   int64_t column = 0;
   for (; column + kChunks * Vec::kLanes <= padded; column += kChunks * Vec::kLanes) {
-    AccumulateTile<KV, kQueries, kChunks>(p, values, range, padded, column, acc);
+    AccumulateTile<KV, kQueries, kChunks>(p, values, range, stride, padded, column, acc);
   }
   if constexpr (kQueries == 1) {
     for (; column + kValueChunks * Vec::kLanes <= padded; column += kValueChunks * Vec::kLanes) {
-      AccumulateTile<KV, kQueries, kValueChunks>(p, values, range, padded, column, acc);
+      AccumulateTile<KV, kQueries, kValueChunks>(p, values, range, stride, padded, column, acc);
     }
   }
-  for (; column < padded; column += Vec::kLanes) AccumulateTile<KV, kQueries, 1>(p, values, range, padded, column, acc);
+  for (; column < padded; column += Vec::kLanes)
+    AccumulateTile<KV, kQueries, 1>(p, values, range, stride, padded, column, acc);
 }
 
 // Adds, for each of kQueries queries, the weighted values of the positions that it attends to. Positions that all
@@ -65,7 +66,7 @@ static inline void AccumulateColumns(const float* p, const typename KV::Element*
 // positions, so the sums do not depend on the other queries. ranges: [kQueries].
 template <typename KV, int kQueries>
 static inline void AccumulateRanges(const float* p, const typename KV::Element* const* values, const SeenRange* ranges,
-                                    int64_t padded, float* acc) {
+                                    int64_t stride, int64_t padded, float* acc) {
   SeenRange common = ranges[0];
   bool same = true;
   for (int q = 1; q < kQueries; ++q) {
@@ -74,7 +75,7 @@ static inline void AccumulateRanges(const float* p, const typename KV::Element* 
     common.end = ranges[q].end < common.end ? ranges[q].end : common.end;
   }
   if (same) {
-    if (!common.empty()) AccumulateColumns<KV, kQueries>(p, values, common, padded, acc);
+    if (!common.empty()) AccumulateColumns<KV, kQueries>(p, values, common, stride, padded, acc);
     return;
   }
   // A pair is added for all queries at once only if they all attend to both of its positions.
@@ -82,24 +83,24 @@ static inline void AccumulateRanges(const float* p, const typename KV::Element* 
   common.end = common.end / kKVStep<KV> * kKVStep<KV>;
   for (int q = 0; q < kQueries; ++q) {
     const SeenRange alone{ranges[q].first, common.empty() ? ranges[q].end : common.first};
-    if (!alone.empty()) AccumulateColumns<KV, 1>(p + q * kKVPartition, values, alone, padded, acc + q * padded);
+    if (!alone.empty()) AccumulateColumns<KV, 1>(p + q * kKVPartition, values, alone, stride, padded, acc + q * padded);
   }
   if (common.empty()) return;
-  AccumulateColumns<KV, kQueries>(p, values, common, padded, acc);
+  AccumulateColumns<KV, kQueries>(p, values, common, stride, padded, acc);
   for (int q = 0; q < kQueries; ++q) {
     const SeenRange alone{common.end, ranges[q].end};
-    if (!alone.empty()) AccumulateColumns<KV, 1>(p + q * kKVPartition, values, alone, padded, acc + q * padded);
+    if (!alone.empty()) AccumulateColumns<KV, 1>(p + q * kKVPartition, values, alone, stride, padded, acc + q * padded);
   }
 }
 
 // REQUIRES: count is in [1, kQueries].
 template <typename KV, int kQueries>
 static void AccumulateRangesUpTo(int count, const float* p, const typename KV::Element* const* values,
-                                 const SeenRange* ranges, int64_t padded, float* acc) {
+                                 const SeenRange* ranges, int64_t stride, int64_t padded, float* acc) {
   if constexpr (kQueries > 0) {
     if (count < kQueries) {
-      return AccumulateRangesUpTo<KV, kQueries - 1>(count, p, values, ranges, padded, acc);
+      return AccumulateRangesUpTo<KV, kQueries - 1>(count, p, values, ranges, stride, padded, acc);
     }
-    AccumulateRanges<KV, kQueries>(p, values, ranges, padded, acc);
+    AccumulateRanges<KV, kQueries>(p, values, ranges, stride, padded, acc);
   }
 }

@@ -35,6 +35,15 @@ void StoreTokenInPairs(const KVCacheLayout& layout, std::byte* key_block, std::b
   if (layout.KeyDims() > head_dim) key_at(head_dim) = 0;
 }
 
+// Writes a token's vector in the layout of V, with zeros in the padding.
+template <typename T, typename Convert>
+void StoreLatent(const KVCacheLayout& layout, std::byte* block, int64_t offset, const float* vector, Convert convert) {
+  const int64_t padded = PaddedHeadDim(layout.head_dim);
+  const int64_t step = layout.InPairs() ? 2 : 1;
+  T* to = reinterpret_cast<T*>(block) + offset / step * step * padded + offset % step;
+  for (int64_t d = 0; d < padded; ++d) to[step * d] = d < layout.head_dim ? convert(vector[d]) : T{0};
+}
+
 // Returns the scale for int8, or NaN if an element is not finite. A NaN scale makes the token's score (for K) or all of
 // its values (for V) NaN, so that quantization does not hide the error.
 float ScaleOf(const float* x, int64_t n) {
@@ -62,14 +71,31 @@ void StoreScale(std::byte* scales, int64_t offset, float scale) {
   std::memcpy(scales + offset * static_cast<int64_t>(sizeof(float)), &scale, sizeof(float));
 }
 
+void WriteLatent(const KVCacheLayout& layout, std::byte* block, int64_t offset, const float* vector) {
+  switch (layout.dtype) {
+    case KVDType::kFloat32:
+      return StoreLatent<float>(layout, block, offset, vector, [](float x) { return x; });
+    case KVDType::kBFloat16:
+      return StoreLatent<uint16_t>(layout, block, offset, vector, FloatToBFloat16);
+    case KVDType::kFloat16:
+      return StoreLatent<uint16_t>(layout, block, offset, vector, FloatToFloat16);
+    case KVDType::kInt8: {
+      const ToInt8 to_code{ScaleOf(vector, layout.head_dim)};
+      StoreLatent<int8_t>(layout, block, offset, vector, to_code);
+      return StoreScale(block + layout.block_size * PaddedHeadDim(layout.head_dim), offset, to_code.scale);
+    }
+  }
+}
+
 }  // namespace
 
 void WriteKV(const KVCacheLayout& layout, void* key_cache, void* value_cache, int64_t slot, int64_t kv_head,
              const float* key, const float* value) {
   const int64_t block = slot / layout.block_size;
   const int64_t offset = slot % layout.block_size;
-  std::byte* k = static_cast<std::byte*>(key_cache) + block * layout.KeyStride() + kv_head * layout.KeyBytes();
   std::byte* v = static_cast<std::byte*>(value_cache) + block * layout.ValueStride() + kv_head * layout.ValueBytes();
+  if (layout.IsLatent()) return WriteLatent(layout, v, offset, key);
+  std::byte* k = static_cast<std::byte*>(key_cache) + block * layout.KeyStride() + kv_head * layout.KeyBytes();
   switch (layout.dtype) {
     case KVDType::kFloat32: {
       const auto same = [](float x) { return x; };

@@ -15,6 +15,10 @@
 //
 // After the int8 codes there is one scale per token: float [block_size]. A value is code * scale. The scale is the
 // largest magnitude of the vector / 127, so the bytes of a token do not depend on other tokens.
+//
+// With latent attention (value_dim above 0), a token has one vector of head_dim elements. The whole vector is the key,
+// and its first value_dim elements are the value. It is stored once, in the layout of V, and there is no K. The padding
+// up to head_dim_padded is zero.
 #pragma once
 
 #include <cstddef>
@@ -59,13 +63,17 @@ struct KVCacheLayout {
   int64_t num_kv_heads = 1;
   int64_t head_dim = 0;
   int64_t block_stride = 0;  // 0: blocks are adjacent
+  int64_t value_dim = 0;     // above 0: latent attention
 
+  bool IsLatent() const { return value_dim > 0; }
+  // Number of dimensions of a value.
+  int64_t ValueDim() const { return IsLatent() ? value_dim : head_dim; }
   bool InPairs() const { return dtype == KVDType::kBFloat16; }
   // Number of stored dimensions of K: head_dim, rounded up to even if stored in pairs.
   int64_t KeyDims() const { return InPairs() ? (head_dim + 1) / 2 * 2 : head_dim; }
 
   // Bytes of one block of one layer: K of one KV head, V of one KV head, and K and V of all KV heads.
-  int64_t KeyBytes() const { return block_size * KeyDims() * ElementBytes() + ScaleBytes(); }
+  int64_t KeyBytes() const { return IsLatent() ? 0 : block_size * KeyDims() * ElementBytes() + ScaleBytes(); }
   int64_t ValueBytes() const { return block_size * PaddedHeadDim(head_dim) * ElementBytes() + ScaleBytes(); }
   int64_t BlockBytes() const { return num_kv_heads * (KeyBytes() + ValueBytes()); }
   // Bytes from K (or V) of one block to K (or V) of the next.
@@ -77,7 +85,8 @@ struct KVCacheLayout {
   int64_t ScaleBytes() const { return dtype == KVDType::kInt8 ? block_size * static_cast<int64_t>(sizeof(float)) : 0; }
 };
 
-// Writes K and V of one token and one KV head to `slot` = block * block_size + offset. key, value: [head_dim].
+// Writes K and V of one token and one KV head to `slot` = block * block_size + offset. key, value: [head_dim]. With
+// latent attention, writes only `key`, to value_cache, and ignores key_cache and `value`.
 void WriteKV(const KVCacheLayout& layout, void* key_cache, void* value_cache, int64_t slot, int64_t kv_head,
              const float* key, const float* value);
 

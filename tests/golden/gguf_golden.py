@@ -191,6 +191,21 @@ CASES["mistral3"] = ("mistral3", "Ministral3Config", "Ministral3ForCausalLM",
                      dict(head_dim=12, rope_parameters=dict(
                          rope_type="yarn", rope_theta=1e4, factor=4.0, original_max_position_embeddings=16, mscale=1.0,
                          mscale_all_dim=1.0, llama_4_scaling_beta=0.5)), {})
+LATENT = dict(num_key_value_heads=4, kv_lora_rank=20, qk_nope_head_dim=8, qk_rope_head_dim=4, v_head_dim=6,
+              num_experts_per_tok=2, moe_intermediate_size=12)
+CASES["deepseek2"] = ("deepseek2", "DeepseekV3Config", "DeepseekV3ForCausalLM",
+                      dict(LATENT, q_lora_rank=12, n_routed_experts=6, n_group=3, topk_group=2,
+                           first_k_dense_replace=1, rope_parameters=dict(
+                               rope_type="yarn", rope_theta=1e4, factor=4.0, original_max_position_embeddings=16,
+                               mscale=0.7, mscale_all_dim=0.7)), {"mtp": True})
+CASES["deepseek2_unsplit"] = ("deepseek2", "DeepseekV2Config", "DeepseekV2ForCausalLM",
+                              dict(LATENT, q_lora_rank=None, n_routed_experts=4, n_shared_experts=2,
+                                   first_k_dense_replace=0, routed_scaling_factor=1.5), {"unsplit": True})
+CASES["deepseek2_q8_0"] = ("deepseek2", "DeepseekV2Config", "DeepseekV2ForCausalLM",
+                           dict(LATENT, hidden_size=64, intermediate_size=64, moe_intermediate_size=32, q_lora_rank=32,
+                                kv_lora_rank=64, qk_nope_head_dim=32, v_head_dim=32, n_routed_experts=6,
+                                n_shared_experts=1, n_group=3, topk_group=2, topk_method="group_limited_greedy",
+                                first_k_dense_replace=1), {"type": Type.Q8_0})
 
 PERMUTED = ("llama", "mistral3", "granite", "granitemoe", "smollm3", "arcee")
 NORM_OFFSETS = ("gemma", "gemma2", "gemma3", "nemotron")  # norm weights are offsets from 1 in Hugging Face's files
@@ -257,6 +272,11 @@ def flat_names(state, architecture, config):
                 tensors[stem + "experts.w1.weight"], tensors[stem + "experts.w3.weight"] = tensor.chunk(2, dim=1)
             else:
                 tensors[stem + ("router.layer" if "router" in name else "output_linear") + ".weight"] = tensor
+        elif name.endswith("kv_b_proj.weight") and not getattr(config, "unsplit", False):
+            heads = tensor.unflatten(0, (config.num_attention_heads, -1))
+            keys, values = heads.split([config.qk_nope_head_dim, config.v_head_dim], dim=1)
+            tensors[name.replace("kv_b_proj", "k_b_proj")] = keys.transpose(1, 2)
+            tensors[name.replace("kv_b_proj", "v_b_proj")] = values
         elif name.endswith(".sinks"):
             tensors[name + ".weight"] = tensor
         elif name.endswith("mlp.experts.gate_up_proj"):
@@ -415,6 +435,40 @@ def write_gemma4_keys(writer, config):
         writer.add_expert_feed_forward_length(config.moe_intermediate_size)
 
 
+def write_latent_keys(writer, config):
+    """Writes the sizes of latent attention as llama.cpp's converter does, or as it did before it split attn_kv_b."""
+    is_split = not config.unsplit
+    key_length = config.qk_nope_head_dim + config.qk_rope_head_dim
+    writer.add_head_count_kv(1 if is_split else config.num_attention_heads)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+    writer.add_rope_dimension_count(config.qk_rope_head_dim)
+    writer.add_kv_lora_rank(config.kv_lora_rank)
+    if config.q_lora_rank:
+        writer.add_q_lora_rank(config.q_lora_rank)
+    writer.add_key_length(config.kv_lora_rank + config.qk_rope_head_dim if is_split else key_length)
+    writer.add_value_length(config.kv_lora_rank if is_split else config.v_head_dim)
+    if is_split:
+        writer.add_key_length_mla(key_length)
+        writer.add_value_length_mla(config.v_head_dim)
+    if config.rope_parameters["rope_type"] == "yarn":
+        writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
+        writer.add_rope_scaling_factor(config.rope_parameters["factor"])
+        writer.add_rope_scaling_orig_ctx_len(config.rope_parameters["original_max_position_embeddings"])
+        writer.add_rope_scaling_yarn_log_mul(0.1 * config.rope_parameters["mscale_all_dim"])
+    writer.add_leading_dense_block_count(config.first_k_dense_replace)
+    writer.add_expert_count(config.n_routed_experts)
+    writer.add_expert_used_count(config.num_experts_per_tok)
+    writer.add_expert_shared_count(config.n_shared_experts)
+    writer.add_expert_feed_forward_length(config.moe_intermediate_size)
+    writer.add_expert_weights_scale(config.routed_scaling_factor)
+    if config.norm_topk_prob:
+        writer.add_expert_weights_norm(True)
+    if config.n_group:
+        writer.add_expert_group_count(config.n_group)
+        writer.add_expert_group_used_count(config.topk_group)
+
+
 def write_keys(writer, architecture, config, num_mtp_layers):
     def get(name, default=None):
         value = getattr(config, name, None)
@@ -433,6 +487,8 @@ def write_keys(writer, architecture, config, num_mtp_layers):
     writer.add_head_count(config.num_attention_heads)
     if architecture == "gemma4":
         return write_gemma4_keys(writer, config)
+    if architecture == "deepseek2":
+        return write_latent_keys(writer, config)
     if architecture == "gpt2":
         writer.add_layer_norm_eps(config.layer_norm_epsilon)
         return
@@ -561,10 +617,11 @@ def rope_tensors(architecture, config):
 
 def make(name, seed, output):
     architecture, config_class, model_class, overrides, options = CASES[name]
-    sizes = {k: v for k, v in {**SIZES, **overrides}.items() if v is not None or k == "sliding_window"}
+    sizes = {k: v for k, v in {**SIZES, **overrides}.items() if v is not None or k in ("sliding_window", "q_lora_rank")}
     config = getattr(transformers, config_class)(**sizes)
     config._attn_implementation = "eager"
     config._experts_implementation = "eager"
+    config.unsplit = options.get("unsplit", False)
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
     model = getattr(transformers, model_class)(config).eval()

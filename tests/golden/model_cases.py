@@ -11,6 +11,9 @@ LINEAR_HEADS = dict(hidden_size=24, num_hidden_layers=3, intermediate_size=36, h
                     linear_num_value_heads=4, linear_key_head_dim=12, linear_value_head_dim=20,
                     layer_types=["linear_attention", "full_attention", "linear_attention"])
 
+LATENT = dict(hidden_size=24, num_key_value_heads=4, intermediate_size=20, kv_lora_rank=20, q_lora_rank=12,
+              qk_nope_head_dim=8, qk_rope_head_dim=4, v_head_dim=6, num_experts_per_tok=2, moe_intermediate_size=10)
+
 # architecture -> (config class, sizes that replace those of SIZES). A size of None is not passed to the class.
 FAMILIES = {
     "LlamaForCausalLM": ("LlamaConfig", {}),
@@ -62,6 +65,10 @@ FAMILIES = {
     "Ernie4_5_MoeForCausalLM": ("Ernie4_5_MoeConfig", dict(moe_num_experts=4, moe_k=2, moe_intermediate_size=12)),
     "Glm4MoeForCausalLM": ("Glm4MoeConfig", dict(head_dim=8, n_routed_experts=4, num_experts_per_tok=2,
                                                  moe_intermediate_size=12)),
+    "DeepseekV2ForCausalLM": ("DeepseekV2Config", dict(LATENT, n_routed_experts=6, n_shared_experts=2)),
+    "DeepseekV3ForCausalLM": ("DeepseekV3Config", dict(LATENT, n_routed_experts=6, n_shared_experts=1, n_group=3,
+                                                       topk_group=2, first_k_dense_replace=1)),
+    "Glm4MoeLiteForCausalLM": ("Glm4MoeLiteConfig", dict(LATENT, n_routed_experts=4, n_shared_experts=1)),
     "GraniteMoeForCausalLM": ("GraniteMoeConfig", dict(num_local_experts=4, num_experts_per_tok=2,
                                                        intermediate_size=12)),
     "GraniteMoeSharedForCausalLM": ("GraniteMoeSharedConfig", dict(num_local_experts=4, num_experts_per_tok=2,
@@ -288,6 +295,24 @@ CASES = {
     "glm4_moe_groups_old": ("Glm4MoeForCausalLM", dict(
         n_routed_experts=6, n_group=3, topk_group=2, norm_topk_prob=False, attention_bias=True, n_shared_experts=2,
         first_k_dense_replace=0, num_hidden_layers=2, hidden_size=24, rope_theta=500.0), {"style": "old"}),
+    "deepseek_v2": ("DeepseekV2ForCausalLM", dict(q_lora_rank=None, first_k_dense_replace=1,
+                                                  routed_scaling_factor=1.5), {}),
+    "deepseek_v2_groups_old": ("DeepseekV2ForCausalLM", dict(
+        topk_method="group_limited_greedy", n_group=3, topk_group=2, routed_scaling_factor=4.0, attention_bias=True,
+        mlp_bias=True, tie_word_embeddings=True, qk_rope_head_dim=8, v_head_dim=14, rms_norm_eps=1e-5,
+        rope_scaling=dict(rope_type="yarn", factor=8.0, mscale=0.707, mscale_all_dim=0.707, beta_fast=32, beta_slow=1,
+                          original_max_position_embeddings=16)), {"style": "old"}),
+    "deepseek_v3": ("DeepseekV3ForCausalLM", dict(
+        routed_scaling_factor=2.5, rope_scaling=dict(rope_type="yarn", factor=4.0, mscale=1.0, mscale_all_dim=0.5,
+                                                     original_max_position_embeddings=32)), {}),
+    "deepseek_v3_rotated_halves_old": ("DeepseekV3ForCausalLM", dict(
+        rope_interleave=False, q_lora_rank=None, norm_topk_prob=False, attention_bias=True, first_k_dense_replace=0,
+        kv_lora_rank=32, qk_rope_head_dim=8, rope_theta=500.0), {"style": "old"}),
+    "glm4_moe_lite": ("Glm4MoeLiteForCausalLM", dict(routed_scaling_factor=1.8), {}),
+    "glm4_moe_lite_old": ("Glm4MoeLiteForCausalLM", dict(
+        hidden_size=20, num_attention_heads=6, num_key_value_heads=6, n_group=2, topk_group=1, n_shared_experts=2,
+        qk_nope_head_dim=7, v_head_dim=16, mlp_layer_types=["sparse", "dense"], rope_theta=500.0),
+                          {"style": "old"}),
     "granite_moe": ("GraniteMoeForCausalLM", dict(embedding_multiplier=6.0, residual_multiplier=0.22, logits_scaling=0.7, attention_multiplier=0.21), {}),
     "granite_moe_shared_old": ("GraniteMoeSharedForCausalLM", dict(embedding_multiplier=6.0, residual_multiplier=0.22, logits_scaling=0.7, attention_multiplier=0.21,
                                                                    attention_bias=True, tie_word_embeddings=True,

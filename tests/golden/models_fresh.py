@@ -84,6 +84,32 @@ def gemma3n(rng, overrides, window):
             sliding_attention=dict(rope_type="default", rope_theta=pick([1e4, 200.0]))))
 
 
+def latent(architecture, rng, overrides):
+    """Sets the switches of multi-head latent attention and its experts."""
+    pick = rng.choice
+    heads = overrides["num_attention_heads"]
+    groups = pick([(1, 1), (2, 1), (3, 2)])
+    is_v2 = architecture == "DeepseekV2ForCausalLM"  # transformers needs even sizes for it
+    overrides.update(
+        num_key_value_heads=heads, q_lora_rank=pick([None, 6, 17]), kv_lora_rank=pick([4, 16, 30, 70]),
+        qk_nope_head_dim=pick([4, 8, 22] if is_v2 else [3, 8, 20]), qk_rope_head_dim=pick([2, 6, 16]), v_head_dim=pick([5, 16, 34]),
+        attention_bias=pick([True, False]), n_routed_experts=6, num_experts_per_tok=pick([1, 2]), n_group=groups[0],
+        topk_group=groups[1], moe_intermediate_size=pick([10, 18]), n_shared_experts=pick([1, 2]),
+        rms_norm_eps=pick([1e-6, 1e-4]), routed_scaling_factor=pick([1.0, 1.8]))
+    if architecture == "Glm4MoeLiteForCausalLM":
+        overrides["mlp_layer_types"] = [pick(["dense", "sparse"]) for _ in range(overrides["num_hidden_layers"])]
+    else:
+        overrides["first_k_dense_replace"] = pick([0, 1])
+    if is_v2:
+        overrides.update(topk_method=pick(["greedy", "group_limited_greedy"]), mlp_bias=pick([True, False]))
+    else:
+        overrides.update(norm_topk_prob=pick([True, False]), rope_interleave=pick([True, False]))
+    yarn = dict(rope_type="yarn", factor=pick([4.0, 40.0]), original_max_position_embeddings=40,
+                **pick([{}, dict(mscale=1.0, mscale_all_dim=1.0), dict(mscale=0.7, mscale_all_dim=1.3),
+                        dict(mscale_all_dim=0.5), dict(beta_fast=20.0, attention_factor=1.2)]))
+    overrides["rope_parameters"] = dict(pick([dict(rope_type="default"), yarn]), rope_theta=pick([1e4, 300.0]))
+
+
 def random_overrides(architecture, rng):
     pick = rng.choice
     kv_heads = pick([1, 2, 2, 4])
@@ -252,6 +278,9 @@ def random_overrides(architecture, rng):
                  norm_topk_prob=sparse["norm_topk_prob"], routed_scaling_factor=pick([1.0, 1.8]))
         rope(rng, o, dim)
         o["rope_parameters"]["partial_rotary_factor"] = pick([0.5, 1.0])
+    if architecture.startswith("Deepseek") or architecture == "Glm4MoeLiteForCausalLM":
+        o.update(act)
+        latent(architecture, rng, o)
     if architecture.startswith("GraniteMoe"):
         o.update(act, num_local_experts=sparse["num_experts"], num_experts_per_tok=sparse["num_experts_per_tok"],
                  attention_bias=pick([True, False]), embedding_multiplier=pick([1.0, 12.0]),

@@ -69,6 +69,19 @@ TEST(ExpertRouterTest, ExpertsAreChosenFromTheGroupsWithTheBestTwoExperts) {
   EXPECT_EQ(Experts(Choose(spec, logits, bias)), (std::vector<int64_t>{0, 4}));
 }
 
+TEST(ExpertRouterTest, WithoutABiasExpertsAreChosenFromTheGroupsWithTheBestExpert) {
+  const std::vector<float> logits = {std::log(9.0f), std::log(1.0f), std::log(2.0f),
+                                     std::log(6.0f), std::log(7.0f), std::log(3.0f)};
+  ExpertRouterSpec spec{.num_experts_per_tok = 2, .routed_scaling_factor = 2.0, .n_group = 2, .topk_group = 1};
+  const Chosen chosen = Choose(spec, logits);
+  EXPECT_EQ(Experts(chosen), (std::vector<int64_t>{0, 2}));
+  // The softmax is over the experts of all groups.
+  EXPECT_NEAR(chosen[0].second, 2.0f * 9.0f / 28.0f, 1e-6f);
+  EXPECT_NEAR(chosen[1].second, 2.0f * 2.0f / 28.0f, 1e-6f);
+  spec.topk_group = 2;
+  EXPECT_EQ(Experts(Choose(spec, logits)), (std::vector<int64_t>{0, 4}));
+}
+
 TEST(ExpertRouterTest, TheSmallerOfTwoEqualExpertsIsChosenAndNaNIsNot) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const ExpertRouterSpec spec{.num_experts_per_tok = 2};

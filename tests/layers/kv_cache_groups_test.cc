@@ -44,6 +44,13 @@ TEST(KVCacheGroupsTest, LayersOfOneKindFormOneGroupWithOneTensorPerLayer) {
   }
 }
 
+TEST(KVCacheGroupsTest, BlocksOfLatentAttentionHaveOneVectorPerToken) {
+  const std::vector<KVCacheSpec> layers(3, {.num_kv_heads = 1, .head_dim = 576, .value_dim = 512});
+  const KVCacheGroups groups = MakeKVCacheGroups(layers);
+  ExpectValid(layers, groups);
+  EXPECT_EQ(groups.BlockBytes(16, kernels::KVDType::kBFloat16), 3 * 16 * 576 * 2);
+}
+
 TEST(KVCacheGroupsTest, FullAttentionComesFirstAndTheRarestKindSetsTheGroupSize) {
   // As in Gemma 3, every sixth layer has full attention.
   V windows;

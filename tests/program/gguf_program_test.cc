@@ -70,6 +70,12 @@ TEST(GgufProgramTest, ShowReportsRecurrentState) {
   EXPECT_FALSE(Json::parse(RunProgram({"show", "--json", Llama()}).out).contains("recurrent_state_bytes"));
 }
 
+TEST(GgufProgramTest, ShowReportsTheCacheOfLatentAttention) {
+  const Json latent = Json::parse(RunProgram({"show", "--json", Fixture("deepseek2")}).out);
+  // Each of two layers keeps one vector of 24 bfloat16 numbers, padded to 32.
+  EXPECT_EQ(latent["kv_cache_bytes_per_token"], 2 * 32 * 2);
+}
+
 TEST(GgufProgramTest, NonInteractiveCommandsAcceptAFile) {
   const Json completion =
       Json::parse(RunProgram({"complete", "-m", Llama(), "-n", "4", "-t", "0", "--ignore-eos", "--json", "AB"}).out);

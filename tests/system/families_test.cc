@@ -62,7 +62,8 @@ INSTANTIATE_TEST_SUITE_P(Families, FamiliesTest,
                          testing::Values("gemma3", "gemma2", "gemma3n_shared_old", "gemma4_k_eq_v", "gemma4_shared",
                                          "gemma4_moe", "mixtral_window", "qwen2_window", "phi3_long", "opt_350m",
                                          "gpt2", "smollm3_window", "olmo2", "qwen2_moe", "qwen3_next", "qwen3_5",
-                                         "qwen3_5_taps", "qwen3_5_moe", "lfm2", "gpt_oss_moe", "granite_hybrid"),
+                                         "qwen3_5_taps", "qwen3_5_moe", "lfm2", "gpt_oss_moe", "granite_hybrid",
+                                         "deepseek_v2", "deepseek_v3", "glm4_moe_lite_old"),
                          [](const auto& family) { return std::string(family.param); });
 
 TEST_P(FamiliesTest, SchedulesDoNotChangeResults) {
@@ -81,6 +82,40 @@ TEST_P(FamiliesTest, SchedulesDoNotChangeResults) {
       config.Finalize();
       const auto outputs = RunRequests(config, tokenizer, requests).outputs;
       for (const auto& [id, output] : base) EXPECT_EQ(outputs.at(id), output) << batched_tokens << caching << id;
+    }
+  }
+}
+
+class LatentAttentionTypesTest : public FamiliesTest {};
+
+INSTANTIATE_TEST_SUITE_P(Families, LatentAttentionTypesTest, testing::Values("deepseek_v3", "glm4_moe_lite"),
+                         [](const auto& family) { return std::string(family.param); });
+
+// Chunks, preemption and prefix hits read vectors that earlier steps have stored, so a step must use the values that
+// it has stored, too.
+TEST_P(LatentAttentionTypesTest, SchedulesDoNotChangeResultsWithAnyTypeOfTheKVCache) {
+  const std::shared_ptr<const tokenizer::Tokenizer> tokenizer =
+      tokenizer::LoadTokenizerJson(std::string(VLLMCLI_SOURCE_DIR) + "/app/guide_model/tokenizer.json");
+  const std::vector<TestRequest> requests = Requests();
+  for (const kernels::KVDType dtype :
+       {kernels::KVDType::kFloat32, kernels::KVDType::kFloat16, kernels::KVDType::kBFloat16, kernels::KVDType::kInt8}) {
+    for (const int64_t ranks : {1, 2}) {
+      VllmConfig alone = Config(1, 2048, false);
+      alone.cache.kv_cache_memory_bytes = int64_t{16} << 20;
+      alone.cache.cache_dtype = dtype;
+      alone.parallel.tensor_parallel_size = ranks;
+      alone.Finalize();
+      const auto base = RunRequests(alone, tokenizer, requests, {.one_at_a_time = true}).outputs;
+      VllmConfig config = Config(16, 9, true);
+      config.cache.num_blocks_override = 24;
+      config.cache.cache_dtype = dtype;
+      config.parallel.tensor_parallel_size = ranks;
+      config.parallel.threads_per_rank = 2;
+      config.Finalize();
+      const auto outputs = RunRequests(config, tokenizer, requests).outputs;
+      for (const auto& [id, output] : base) {
+        EXPECT_EQ(outputs.at(id), output) << kernels::ToString(dtype) << ranks << id;
+      }
     }
   }
 }

@@ -57,7 +57,8 @@ KVCache::KVCache(const CachedLayers& layers, int64_t num_blocks, int64_t block_s
       next += Aligned(key_bytes) + Aligned(value_bytes);
       continue;
     }
-    std::byte* const key = buffers_.emplace_back(static_cast<size_t>(num_blocks * key_bytes)).as<std::byte>();
+    std::byte* key = nullptr;
+    if (key_bytes > 0) key = buffers_.emplace_back(static_cast<size_t>(num_blocks * key_bytes)).as<std::byte>();
     std::byte* const value = buffers_.emplace_back(static_cast<size_t>(num_blocks * value_bytes)).as<std::byte>();
     tensors.push_back({key, value, layout});
   }
@@ -104,6 +105,7 @@ Attention::Attention(const StepContext& step, size_t layer, const KVCacheSpec& s
       sinks_(std::move(sinks)) {
   kernels::AttentionArgs args;
   args.layout.head_dim = spec.head_dim;
+  args.layout.value_dim = spec.value_dim;
   args.num_queries_per_kv = num_heads / spec.num_kv_heads;
   const auto floats = static_cast<size_t>(kernels::AttentionScratchFloats(args));
   step.workspace->attention.scratch.resize(static_cast<size_t>(step.threads->num_threads()));
@@ -137,7 +139,7 @@ void Attention::Forward(const AttentionMetadata& metadata, KVCache& cache, const
     for (int64_t head = 0; head < spec_.num_kv_heads; ++head) {
       const int64_t offset = row * qkv_stride + head * spec_.head_dim;
       kernels::WriteKV(args.layout, keys, values, group.slot_mapping[static_cast<size_t>(row)], head, key + offset,
-                       value + offset);
+                       value == nullptr ? nullptr : value + offset);
     }
   });
 

@@ -28,16 +28,16 @@ struct CachedLayers {
   int64_t BlockBytes(int64_t block_size, kernels::KVDType dtype) const;
 };
 
-// K and V of every layer, in `num_blocks` blocks including the null block. Layers of different groups share memory. If
-// the model has recurrent state, some of the blocks hold states instead (RecurrentStateLayout). The memory of a block
-// is contiguous in that case, and if KVCacheGroups packs blocks.
+// K and V of every layer, in `num_blocks` blocks including the null block. With latent attention, there is only V.
+// Layers of different groups share memory. If the model has recurrent state, some of the blocks hold states instead
+// (RecurrentStateLayout). The memory of a block is contiguous in that case, and if KVCacheGroups packs blocks.
 class KVCache {
  public:
   KVCache() = default;
   // Throws std::bad_alloc. A block takes physical memory only once it is written.
   KVCache(const CachedLayers& layers, int64_t num_blocks, int64_t block_size, kernels::KVDType dtype);
 
-  // `layer` is an index in CachedLayers::attention.
+  // `layer` is an index in CachedLayers::attention. With latent attention, key() must not be used.
   void* key(size_t layer) { return places_[layer].key; }
   void* value(size_t layer) { return places_[layer].value; }
   size_t group(size_t layer) const { return groups_.layers[layer].group; }
@@ -79,7 +79,7 @@ class KVCache {
 
   KVCacheGroups groups_;
   RecurrentStateLayout state_layout_;
-  std::vector<kernels::AlignedBuffer> buffers_;  // K and V of each tensor, or one for everything
+  std::vector<kernels::AlignedBuffer> buffers_;  // K, if any, and V of each tensor, or one for everything
   std::vector<Place> places_;                    // [number of attention layers]
   int64_t block_stride_ = 0;                     // bytes of a block in the only buffer; 0: there are several
   int64_t block_size_ = 0;
@@ -110,8 +110,11 @@ class Attention {
   // query: [num_tokens, num_heads * head_dim], key and value: [num_tokens, num_kv_heads * head_dim], with rows
   // qkv_stride floats apart. Rotary embedding, if any, is already applied. Stores K and V in `cache`, unless `key` is
   // null because another layer has already stored them for this layer too. Then fills `out`,
-  // [num_tokens, num_heads * head_dim], with rows out_stride floats apart. Never reads a block whose positions are all
-  // outside the window of the sequence's first row, because another request may already own that block.
+  // [num_tokens, num_heads * head_dim], with rows out_stride floats apart. With latent attention, `value` is null and
+  // the rows of `out` have num_heads * value_dim floats. If there is one KV head and out_stride is qkv_stride, `out`
+  // may be `query`, because every task then reads the queries of its rows before it writes their outputs. Never reads a
+  // block whose positions are all outside the window of the sequence's first row, because another request may already
+  // own that block.
   void Forward(const AttentionMetadata& metadata, KVCache& cache, const float* query, const float* key,
                const float* value, int64_t qkv_stride, float* out, int64_t out_stride);
 

@@ -29,7 +29,8 @@ size_t LayersPerGroup(const std::map<int64_t, std::vector<size_t>>& kinds) {
 
 // Number of elements per token. The bytes of a packed block are nearly proportional to it for every type.
 int64_t ElementsPerToken(const KVCacheSpec& layer) {
-  return layer.num_kv_heads * (layer.head_dim + kernels::PaddedHeadDim(layer.head_dim));
+  const int64_t key_dim = layer.value_dim > 0 ? 0 : layer.head_dim;
+  return layer.num_kv_heads * (key_dim + kernels::PaddedHeadDim(layer.head_dim));
 }
 
 // Divides the layers of a kind into groups of at most `capacity` elements per token, in their order.
@@ -130,8 +131,8 @@ KVCacheGroups MakeKVCacheGroups(const std::vector<KVCacheSpec>& layers) {
   bool same_heads = true;
   for (size_t i = 0; i < layers.size(); ++i) {
     kinds[layers[i].sliding_window].push_back(i);
-    same_heads =
-        same_heads && layers[i].num_kv_heads == layers[0].num_kv_heads && layers[i].head_dim == layers[0].head_dim;
+    same_heads = same_heads && layers[i].num_kv_heads == layers[0].num_kv_heads &&
+                 layers[i].head_dim == layers[0].head_dim && layers[i].value_dim == layers[0].value_dim;
   }
   // Without attention, no token needs the blocks of earlier ones.
   if (kinds.size() <= 1) return OneGroup(layers, layers.empty() ? 1 : layers[0].sliding_window);

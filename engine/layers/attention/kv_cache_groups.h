@@ -32,9 +32,10 @@ struct KVCacheSpec {
   int64_t head_dim = 0;
   int64_t sliding_window = 0;  // 0: full attention
   int64_t look_ahead = 0;      // see kernels::AttentionArgs
+  int64_t value_dim = 0;       // above 0: latent attention; see KVCacheLayout
 
   kernels::KVCacheLayout Layout(int64_t block_size, kernels::KVDType dtype) const {
-    return {dtype, block_size, num_kv_heads, head_dim};
+    return {dtype, block_size, num_kv_heads, head_dim, 0, value_dim};
   }
 };
 

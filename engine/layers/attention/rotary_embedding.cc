@@ -43,8 +43,6 @@ void ScaleLlama3(const RopeScaling& scaling, std::vector<double>& frequencies) {
   }
 }
 
-double YarnMscale(double factor, double mscale) { return factor <= 1.0 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0; }
-
 double YarnAttentionFactor(const RopeScaling& scaling) {
   if (scaling.attention_factor) return *scaling.attention_factor;
   // transformers uses mscale and mscale_all_dim only if both are set and nonzero.
@@ -78,6 +76,8 @@ void ScaleYarn(const RopeScaling& scaling, double base, int64_t rotary_dim, std:
 }
 
 }  // namespace
+
+double YarnMscale(double factor, double mscale) { return factor <= 1.0 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0; }
 
 RotaryEmbedding::RotaryEmbedding(double theta, int64_t rotary_dim)
     : inverse_frequencies_(UnscaledFrequencies(theta, rotary_dim)), base_(theta) {}

@@ -14,6 +14,10 @@
 
 namespace vllm {
 
+// Returns YaRN's attention scale for a context that is `factor` times as long: 0.1 * mscale * log(factor) + 1, or 1 if
+// the factor is at most 1.
+double YarnMscale(double factor, double mscale);
+
 class RotaryEmbedding {
  public:
   // Uses rope_theta and rope_scaling. LongRoPE has factors for short and for long contexts. If max_model_len exceeds

@@ -19,10 +19,35 @@ bool Before(const Candidate& a, const Candidate& b) {
   return a.first > b.first || (!(a.first < b.first) && a.second < b.second);
 }
 
+// Sets the candidates outside the topk_group best groups to minus infinity. The score of a group is its best candidate,
+// or the sum of its two best.
+void KeepBestGroups(const ExpertRouterSpec& spec, bool adds_second, MoeWorkspace& workspace) {
+  const int64_t size = spec.num_experts / spec.n_group;
+  std::vector<Candidate>& groups = workspace.groups;
+  groups.clear();
+  for (int64_t group = 0; group < spec.n_group; ++group) {
+    const Candidate* members = workspace.candidates.data() + group * size;
+    float best = std::max(members[0].first, members[1].first), second = std::min(members[0].first, members[1].first);
+    for (int64_t i = 2; i < size; ++i) {
+      const float x = members[i].first;
+      second = std::max(second, std::min(best, x));
+      best = std::max(best, x);
+    }
+    groups.emplace_back(adds_second ? best + second : best, group);
+  }
+  std::partial_sort(groups.begin(), groups.begin() + spec.topk_group, groups.end(), Before);
+  for (auto it = groups.begin() + spec.topk_group; it != groups.end(); ++it) {
+    for (int64_t i = 0; i < size; ++i) {
+      workspace.candidates[static_cast<size_t>(it->second * size + i)].first = -std::numeric_limits<float>::infinity();
+    }
+  }
+}
+
 void ChooseBySoftmax(const ExpertRouterSpec& spec, const float* logits, MoeWorkspace& workspace) {
   std::vector<Candidate>& candidates = workspace.candidates;
   candidates.clear();
   for (int64_t i = 0; i < spec.num_experts; ++i) candidates.emplace_back(logits[i], i);
+  if (spec.topk_group < spec.n_group) KeepBestGroups(spec, false, workspace);
   const auto chosen = candidates.begin() + spec.num_experts_per_tok;
   std::partial_sort(candidates.begin(), chosen, candidates.end(), Before);
   // The weights are a softmax over all experts. If the chosen weights are scaled to sum to 1, the result is a softmax
@@ -52,29 +77,6 @@ void ComputeScores(const ExpertRouterSpec& spec, const float* logits, std::vecto
   for (float& score : scores) score /= sum;
 }
 
-// Sets the candidates outside the topk_group best groups to minus infinity.
-void KeepBestGroups(const ExpertRouterSpec& spec, MoeWorkspace& workspace) {
-  const int64_t size = spec.num_experts / spec.n_group;
-  std::vector<Candidate>& groups = workspace.groups;
-  groups.clear();
-  for (int64_t group = 0; group < spec.n_group; ++group) {
-    const Candidate* members = workspace.candidates.data() + group * size;
-    float best = std::max(members[0].first, members[1].first), second = std::min(members[0].first, members[1].first);
-    for (int64_t i = 2; i < size; ++i) {
-      const float x = members[i].first;
-      second = std::max(second, std::min(best, x));
-      best = std::max(best, x);
-    }
-    groups.emplace_back(best + second, group);
-  }
-  std::partial_sort(groups.begin(), groups.begin() + spec.topk_group, groups.end(), Before);
-  for (auto it = groups.begin() + spec.topk_group; it != groups.end(); ++it) {
-    for (int64_t i = 0; i < size; ++i) {
-      workspace.candidates[static_cast<size_t>(it->second * size + i)].first = -std::numeric_limits<float>::infinity();
-    }
-  }
-}
-
 void ChooseByBiasedScores(const ExpertRouterSpec& spec, const float* logits, const float* bias,
                           MoeWorkspace& workspace) {
   std::vector<float>& scores = workspace.scores;
@@ -82,7 +84,7 @@ void ChooseByBiasedScores(const ExpertRouterSpec& spec, const float* logits, con
   std::vector<Candidate>& candidates = workspace.candidates;
   candidates.clear();
   for (int64_t i = 0; i < spec.num_experts; ++i) candidates.emplace_back(scores[static_cast<size_t>(i)] + bias[i], i);
-  if (spec.topk_group < spec.n_group) KeepBestGroups(spec, workspace);
+  if (spec.topk_group < spec.n_group) KeepBestGroups(spec, true, workspace);
   const auto chosen = candidates.begin() + spec.num_experts_per_tok;
   std::partial_sort(candidates.begin(), chosen, candidates.end(), Before);
   float divisor = 1.0f;

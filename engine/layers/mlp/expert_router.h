@@ -28,11 +28,12 @@ struct ExpertRouterSpec {
 
 // Appends num_experts_per_tok pairs of expert and weight to workspace.chosen. With `correction_bias`, [num_experts],
 // the experts are chosen by score plus bias, and the score of a group is the sum of its two best; the weights are the
-// scores without bias. If two scores are equal, the smaller index wins. NaN loses. logits: [num_experts].
+// scores without bias. Without it, the score of a group is its best (DeepSeek-V2's group_limited_greedy). If two scores
+// are equal, the smaller index wins. NaN loses. logits: [num_experts].
 //
-// REQUIRES: without correction_bias, score is not kSigmoid and n_group is 1. With kSparseMixer, there is no
-// correction_bias and num_experts_per_tok is 2. n_group divides num_experts into groups of at least 2, and topk_group
-// groups have at least num_experts_per_tok experts.
+// REQUIRES: without correction_bias, score is not kSigmoid. With kSparseMixer, there is no correction_bias, n_group is
+// 1 and num_experts_per_tok is 2. n_group divides num_experts into groups of at least 2, and topk_group groups have at
+// least num_experts_per_tok experts.
 void ChooseExperts(const ExpertRouterSpec& spec, const float* logits, const float* correction_bias,
                    MoeWorkspace& workspace);
 

@@ -7,7 +7,7 @@
 namespace vllm {
 namespace {
 
-constexpr std::array<GgufArchitecture, 34> kArchitectures = {{
+constexpr std::array<GgufArchitecture, 35> kArchitectures = {{
     {.name = "llama",
      .hf_architecture = "LlamaForCausalLM",
      .model_type = "llama",
@@ -229,6 +229,14 @@ constexpr std::array<GgufArchitecture, 34> kArchitectures = {{
      .layer_prefix = "model.layers.",
      .outer = kOuter,
      .layer = kGlm4MoeLayer,
+     .experts = kQwenExperts},
+    {.name = "deepseek2",
+     .hf_architecture = "DeepseekV2ForCausalLM",
+     .model_type = "deepseek_v2",
+     .hidden_act = "silu",
+     .layer_prefix = "model.layers.",
+     .outer = kOuter,
+     .layer = kDeepseek2Layer,
      .experts = kQwenExperts},
     {.name = "granitemoe",
      .hf_architecture = "GraniteMoeSharedForCausalLM",

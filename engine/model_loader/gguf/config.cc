@@ -12,6 +12,7 @@
 #include "engine/config/max_model_len.h"
 #include "engine/model_loader/gguf/architecture.h"
 #include "engine/model_loader/gguf/gemma4.h"
+#include "engine/model_loader/gguf/mla.h"
 #include "engine/model_loader/gguf/rope.h"
 #include "engine/model_loader/gguf/tokenizer.h"
 
@@ -37,6 +38,7 @@ class ConfigReader {
     ReadNames();
     ReadSizes();
     ReadExperts();
+    if (HasMLA()) ReadGgufMLAExperts(file_, config_);
     ReadLinearAttention();
     ReadWindows();
     ReadScales();
@@ -58,6 +60,7 @@ class ConfigReader {
 
  private:
   bool IsGemma4() const { return architecture_.name == "gemma4"; }
+  bool HasMLA() const { return architecture_.name == "deepseek2"; }
   std::string Key(std::string_view name) const { return std::string(architecture_.name) + "." + std::string(name); }
 
   // Reads a number, or an array with one number per layer. All numbers of the array must be equal.
@@ -110,7 +113,11 @@ class ConfigReader {
                                                      std::to_string(config_.num_attention_heads) + " (" +
                                                      std::to_string(config_.num_key_value_heads) + ")");
     }
-    ReadHeadDim();
+    if (HasMLA()) {
+      ReadGgufMLASizes(keys_, config_);
+    } else {
+      ReadHeadDim();
+    }
     config_.intermediate_size = UniformInt("feed_forward_length", 0, kMaxSize).value_or(0);
     const std::string eps =
         Key(architecture_.layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon");
@@ -194,7 +201,9 @@ class ConfigReader {
   void ReadGroups() {
     const std::string gating = Key("expert_gating_func");
     constexpr int64_t kSigmoid = 2;
-    if (keys_.Int(gating, 0, 16).value_or(kSigmoid) != kSigmoid) keys_.Fail(gating, "only sigmoid (2) is supported");
+    if (!HasMLA() && keys_.Int(gating, 0, 16).value_or(kSigmoid) != kSigmoid) {
+      keys_.Fail(gating, "only sigmoid (2) is supported");
+    }
     config_.norm_topk_prob = keys_.Bool(Key("expert_weights_norm")).value_or(false);
     config_.routed_scaling_factor = keys_.PositiveDouble(Key("expert_weights_scale"), kMaxScale).value_or(1.0);
     const std::string groups = Key("expert_group_count");
@@ -211,8 +220,9 @@ class ConfigReader {
 
   // Reads the keys of architectures whose shared experts have no gate.
   void ReadSharedExperts() {
-    if (architecture_.name == "glm4moe") ReadGroups();
-    if (architecture_.name != "ernie4_5-moe" && architecture_.name != "glm4moe") return;
+    const bool has_groups = architecture_.name == "glm4moe" || HasMLA();
+    if (has_groups) ReadGroups();
+    if (architecture_.name != "ernie4_5-moe" && !has_groups) return;
     const int64_t count = keys_.Int(Key("expert_shared_count"), 0, kMaxSharedExperts).value_or(0);
     if (config_.moe_intermediate_size > kMaxExpertSize) {
       keys_.Fail(Key("expert_feed_forward_length"), "above " + std::to_string(kMaxExpertSize));

@@ -54,6 +54,12 @@ void ReadScaling(const GgufMetadata& keys, const std::string& prefix, ModelConfi
     if (const std::optional<double> multiplier = keys.Double(prefix + "scaling.yarn_log_multiplier", 0.0, kMaxFactor)) {
       scaling.mscale = 1.0;
       scaling.mscale_all_dim = *multiplier;
+      if (config.kv_lora_rank > 0) {
+        // llama.cpp's converter multiplies the value by 0.1 for this architecture, and leaves out mscale, which is
+        // equal in all published models.
+        scaling.mscale_all_dim = *multiplier / 0.1;
+        scaling.mscale = scaling.mscale_all_dim;
+      }
     }
     // GGUF files do not contain this setting. gpt-oss was trained without rounding of the range.
     scaling.truncate = config.model_type != "gpt_oss";
@@ -97,6 +103,9 @@ void ReadGgufRope(const GgufFile& file, ModelConfig& config) {
     scaling.factor = static_cast<double>(config.max_position_embeddings) /
                      static_cast<double>(scaling.original_max_position_embeddings);
     scaling.attention_factor = keys.PositiveDouble(prefix + "scaling.attn_factor", kMaxFactor);
+  }
+  if (config.kv_lora_rank > 0 && scaling.kind != RopeScaling::Kind::kNone && scaling.kind != RopeScaling::Kind::kYarn) {
+    keys.Fail(prefix + "scaling.type", "only none and yarn are supported for this architecture");
   }
   if (config.model_type == "ministral3") {
     const std::string temperature_key =

@@ -212,6 +212,29 @@ inline constexpr std::array<GgufTensorName, 16> kGlm4MoeLayer = {{
     {"ffn_down_shexp", "mlp.shared_experts.down_proj"},
 }};
 
+inline constexpr std::array<GgufTensorName, 20> kDeepseek2Layer = {{
+    {"attn_norm", "input_layernorm"},
+    {"attn_q", "self_attn.q_proj"},
+    {"attn_q_a", "self_attn.q_a_proj"},
+    {"attn_q_a_norm", "self_attn.q_a_layernorm"},
+    {"attn_q_b", "self_attn.q_b_proj"},
+    {"attn_kv_a_mqa", "self_attn.kv_a_proj_with_mqa"},
+    {"attn_kv_a_norm", "self_attn.kv_a_layernorm"},
+    {"attn_kv_b", "self_attn.kv_b_proj"},
+    {"attn_k_b", "self_attn.k_b_proj"},
+    {"attn_v_b", "self_attn.v_b_proj"},
+    {"attn_output", "self_attn.o_proj"},
+    {"ffn_norm", "post_attention_layernorm"},
+    {"ffn_gate", "mlp.gate_proj"},
+    {"ffn_up", "mlp.up_proj"},
+    {"ffn_down", "mlp.down_proj"},
+    {"ffn_gate_inp", "mlp.gate"},
+    {"exp_probs_b", "mlp.gate.e_score_correction_bias"},
+    {"ffn_gate_shexp", "mlp.shared_experts.gate_proj"},
+    {"ffn_up_shexp", "mlp.shared_experts.up_proj"},
+    {"ffn_down_shexp", "mlp.shared_experts.down_proj"},
+}};
+
 inline constexpr std::array<GgufTensorName, 10> kGraniteMoeLayer = {{
     {"attn_norm", "input_layernorm"},
     {"attn_q", "self_attn.q_proj"},

@@ -128,6 +128,12 @@ void GgufWeights::AddLayerTensor(const ModelConfig& config, const GgufTensor& te
       AddStack(tensor, prefix, hf, suffix, heads, 0, tensor.shape.back());
       return;
     }
+    if ((stem == "attn_k_b" || stem == "attn_v_b") && tensor.shape.size() == 3) {
+      // The matrices of the heads, one below the other.
+      Add(prefix + std::string(hf) + std::string(suffix),
+          {.tensor = &tensor, .shape = {tensor.shape[0] * tensor.shape[1], tensor.shape[2]}});
+      return;
+    }
     const bool is_rotary = stem == "attn_q" || stem == "attn_k";
     Add(prefix + std::string(hf) + std::string(suffix),
         {.tensor = &tensor, .shape = tensor.shape, .interleaved_head_dim = is_rotary ? head_rows : 0});

@@ -7,6 +7,7 @@
 #include "engine/config/escape.h"
 #include "engine/model_loader/hf/gemma3n_config.h"
 #include "engine/model_loader/hf/gemma4_config.h"
+#include "engine/model_loader/hf/mla_config.h"
 
 namespace vllm {
 namespace {
@@ -179,6 +180,47 @@ void ReadGlm4Moe(const ConfigFields& fields, ModelConfig& config) {
   config.use_qk_norm = fields.Bool("use_qk_norm").value_or(false);
 }
 
+void CheckString(const ConfigFields& fields, const char* name, const char* expected) {
+  if (fields.String(name).value_or(expected) != expected) {
+    fields.Reject(name, "only " + std::string(expected) + " is supported for this model_type");
+  }
+}
+
+// Experts are chosen by their softmax, without a bias.
+void ReadDeepseekV2(const ConfigFields& fields, ModelConfig& config) {
+  CheckString(fields, "scoring_func", "softmax");
+  // transformers ignores the field, DeepSeek's own code scales the weights either to sum to 1 or by
+  // routed_scaling_factor, and vLLM does both.
+  if (fields.Bool("norm_topk_prob").value_or(false)) {
+    fields.Reject("norm_topk_prob", "only false is supported for this model_type");
+  }
+  const std::string method = fields.String("topk_method").value_or("greedy");
+  if (method == "group_limited_greedy") {
+    ReadGroupedExperts(fields, "n_routed_experts", "n_shared_experts", config);
+  } else if (method == "greedy") {
+    config.num_experts = fields.RequiredInt("n_routed_experts", 1, kMaxExperts);
+    config.num_experts_per_tok = fields.RequiredInt("num_experts_per_tok", 1, config.num_experts);
+    config.moe_intermediate_size = fields.RequiredInt("moe_intermediate_size", 1, kMaxExpertSize);
+    config.shared_expert_intermediate_size =
+        fields.RequiredInt("n_shared_experts", 1, kMaxSharedExperts) * config.moe_intermediate_size;
+    config.routed_scaling_factor = Multiplier(fields, "routed_scaling_factor");
+  } else {
+    fields.Reject("topk_method", "only greedy and group_limited_greedy are supported for this model_type");
+  }
+  config.norm_topk_prob = false;
+}
+
+void ReadDeepseek(const ConfigFields& fields, ModelConfig& config) {
+  if (fields.Int("moe_layer_freq", 1, kMaxSize).value_or(1) != 1) {
+    fields.Reject("moe_layer_freq", "only 1 is supported");
+  }
+  if (config.model_type == "deepseek_v2") return ReadDeepseekV2(fields, config);
+  CheckString(fields, "scoring_func", "sigmoid");
+  CheckString(fields, "topk_method", "noaux_tc");
+  ReadGroupedExperts(fields, "n_routed_experts", "n_shared_experts", config);
+  config.mlp_bias = false;
+}
+
 void ReadGraniteMoe(const ConfigFields& fields, ModelConfig& config) {
   ReadGranite(fields, config);
   config.num_experts =
@@ -303,14 +345,27 @@ void ReadErnieMoeLayers(const ConfigFields& fields, ModelConfig& config) {
   }
 }
 
-void ReadExpertLayers(const ConfigFields& fields, ModelConfig& config) {
-  if (config.num_experts == 0) return;
-  if (config.model_type == "ernie4_5_moe") return ReadErnieMoeLayers(fields, config);
-  if (config.model_type == "glm4_moe") {
+// GLM-4.7-Flash has either mlp_layer_types, like transformers, or first_k_dense_replace, like vLLM.
+void ReadDenseLayers(const ConfigFields& fields, ModelConfig& config) {
+  const std::vector<std::string> types = fields.Strings("mlp_layer_types");
+  if (config.model_type != "glm4_moe_lite" || types.empty()) {
     const auto num_dense = static_cast<size_t>(fields.RequiredInt("first_k_dense_replace", 0, kMaxSize));
     for (size_t i = num_dense; i < config.layers.size(); ++i) config.layers[i].is_moe = true;
     return;
   }
+  if (types.size() < config.layers.size()) fields.Reject("mlp_layer_types", "fewer entries than num_hidden_layers");
+  for (size_t i = 0; i < config.layers.size(); ++i) {
+    if (types[i] != "dense" && types[i] != "sparse") {
+      fields.Fail("mlp_layer_types", "unknown layer type (" + Escape(types[i], 60) + "; known: dense, sparse)");
+    }
+    config.layers[i].is_moe = types[i] == "sparse";
+  }
+}
+
+void ReadExpertLayers(const ConfigFields& fields, ModelConfig& config) {
+  if (config.num_experts == 0) return;
+  if (config.model_type == "ernie4_5_moe") return ReadErnieMoeLayers(fields, config);
+  if (config.model_type == "glm4_moe" || HasMLA(config.model_type)) return ReadDenseLayers(fields, config);
   const int64_t step = fields.Int("decoder_sparse_step", 1, kMaxSize).value_or(1);
   for (size_t i = 0; i < config.layers.size(); ++i) {
     config.layers[i].is_moe = (static_cast<int64_t>(i) + 1) % step == 0;
@@ -422,6 +477,7 @@ void ReadArchitectureConfig(const ConfigFields& fields, ModelConfig& config) {
   if (model_type == "nemotron") config.norm_offset = 1.0;
   if (model_type == "ernie4_5_moe") ReadErnieMoe(fields, config);
   if (model_type == "glm4_moe") ReadGlm4Moe(fields, config);
+  if (HasMLA(model_type)) ReadDeepseek(fields, config);
   if (model_type.starts_with("granitemoe")) ReadGraniteMoe(fields, config);
   if (model_type == "phimoe") ReadPhimoe(fields, config);
   if (model_type == "gpt_oss") ReadGptOss(fields, config);

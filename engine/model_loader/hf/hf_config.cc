@@ -15,6 +15,7 @@
 #include "engine/model_loader/hf/architecture_config.h"
 #include "engine/model_loader/hf/encoder_config.h"
 #include "engine/model_loader/hf/hf_defaults.h"
+#include "engine/model_loader/hf/mla_config.h"
 #include "engine/model_loader/hf/rope_config.h"
 #include "engine/model_loader/json_file.h"
 #include "engine/model_loader/quantization/config_parser.h"
@@ -94,7 +95,9 @@ void ReadSizes(const ConfigFields& fields, ModelConfig& config) {
   const char* heads = NameOf(fields, {"num_attention_heads", "n_head"});
   config.num_attention_heads = fields.RequiredInt(heads, 1, kMaxHeads);
   config.num_key_value_heads = ReadKVHeads(fields, config);
-  if (std::optional<int64_t> head_dim = fields.Int("head_dim", 1, kMaxHeadDim)) {
+  if (HasMLA(config.model_type)) {
+    ReadMLASizes(fields, config);
+  } else if (std::optional<int64_t> head_dim = fields.Int("head_dim", 1, kMaxHeadDim)) {
     config.head_dim = *head_dim;
   } else {
     if (config.hidden_size % config.num_attention_heads != 0) {
@@ -160,7 +163,8 @@ ModelConfig LoadModelConfig(const std::string& directory, const ArchitectureChec
   config.rms_norm_eps = fields.PositiveDouble(eps, 1.0).value_or(config.rms_norm_eps);
   ReadRopeConfig(fields, config);
   // The rotary embedding rotates pairs of dimensions.
-  if (config.head_dim % 2 != 0 && config.model_type != "gpt2" && config.model_type != "opt") {
+  if (config.head_dim % 2 != 0 && config.kv_lora_rank == 0 && config.model_type != "gpt2" &&
+      config.model_type != "opt") {
     fields.Fail("head_dim", "not even (" + std::to_string(config.head_dim) + ")");
   }
   config.max_model_len = DerivedMaxModelLen(config);

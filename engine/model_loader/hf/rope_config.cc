@@ -63,6 +63,9 @@ void ReadScaling(const ConfigFields& fields, const ConfigFields& outer, ModelCon
   if (!fields.Has(key)) fields.Fail("rope_type", "missing");
   scaling.kind = KindByName(fields, key, *fields.String(key), config.model_type == "phi3");
   if (scaling.kind == RopeScaling::Kind::kNone) return;
+  if (config.kv_lora_rank > 0 && scaling.kind != RopeScaling::Kind::kYarn) {
+    fields.Reject(key, "only default and yarn are supported for this model_type");
+  }
   // Hunyuan's "dynamic" scaling with alpha only raises the base.
   if (scaling.kind == RopeScaling::Kind::kDynamic && config.model_type == "hunyuan_v1_dense" && fields.Has("alpha")) {
     const double alpha = fields.RequiredPositiveDouble("alpha", kMaxFactor);
@@ -112,7 +115,7 @@ bool SupportsPartialRotation(const std::string& model_type) {
 }
 
 void SetRotaryDim(const ConfigFields& fields, ModelConfig& config) {
-  config.rotary_dim = config.head_dim;
+  config.rotary_dim = config.qk_rope_head_dim > 0 ? config.qk_rope_head_dim : config.head_dim;
   const char* name = "partial_rotary_factor";
   const double partial = fields.PositiveDouble(name, 1.0).value_or(1.0);
   if (partial == 1.0) return;

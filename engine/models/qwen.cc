@@ -1,5 +1,6 @@
 // Qwen2ForCausalLM (Qwen2, Qwen2.5): Llama with biases on q, k and v. The sparse layers of Qwen2MoeForCausalLM have
-// routed experts and one expert that all tokens share.
+// routed experts and one expert that all tokens share. Qwen3ForCausalLM (arXiv 2505.09388): Llama with an RMS norm on
+// each query and key head. The sparse layers of Qwen3MoeForCausalLM have experts.
 #include "engine/models/architecture_specs.h"
 
 namespace vllm {
@@ -22,6 +23,16 @@ DecoderSpec Qwen2MoeSpec(const ModelConfig& config) {
     layer.moe = BaseMoeSpec(config, layer.mlp);
     layer.moe->shared_expert = layer.mlp;
     layer.moe->shared_expert->intermediate_size = config.shared_expert_intermediate_size;
+  }
+  return spec;
+}
+
+DecoderSpec Qwen3Spec(const ModelConfig& config) {
+  DecoderSpec spec = BaseDecoderSpec(config);
+  for (size_t i = 0; i < spec.layer.size(); ++i) {
+    LayerSpec& layer = spec.layer[i];
+    layer.attention.qk_norm.kind = QkNormKind::kHead;
+    if (config.layers[i].is_moe) layer.moe = BaseMoeSpec(config, layer.mlp);
   }
   return spec;
 }
