@@ -4,7 +4,7 @@
 #pragma once
 
 #include "engine/config/model_config.h"
-#include "engine/models/decoder_spec.h"
+#include "engine/models/decoder/decoder_spec.h"
 
 namespace vllm {
 

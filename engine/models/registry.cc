@@ -6,7 +6,7 @@
 #include "engine/config/errors.h"
 #include "engine/config/escape.h"
 #include "engine/models/architecture_specs.h"
-#include "engine/models/decoder.h"
+#include "engine/models/decoder/decoder.h"
 
 namespace vllm {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/models/decoder_spec.h"
-#include "engine/models/model.h"
+#include "engine/models/decoder/decoder_spec.h"
+#include "engine/models/decoder/model.h"
 
 namespace vllm {
 

@@ -6,6 +6,7 @@
 #include <exception>
 #include <new>
 #include <stdexcept>
+#include <utility>
 
 #include "engine/config/errors.h"
 
@@ -88,14 +89,14 @@ void ModelRunner::ReservePlans() {
     const kernels::KVCacheLayout layout = layers[i].Layout(config_.cache.block_size, config_.KVCacheDType());
     options.head_bytes_per_token = (layout.KeyBytes() + layout.ValueBytes()) / layout.block_size;
     options.sliding_window = groups.windows[group];
-    const AttentionPlan plan(options);
+    AttentionPlan plan(options);
     // Attention::MakeTasks makes at most one task for each row and each slot, per KV head.
     const auto num_heads = static_cast<size_t>(options.num_kv_heads);
     const size_t max_rows = attention.rows.capacity();
     AttentionWorkspace& workspace = step_.workspace->attention;
     workspace.tasks.reserve((max_rows + plan.max_slots()) * num_heads);
     workspace.merging.reserve(max_rows * num_heads);
-    if (!is_encoder) attention.groups[group].plan = plan;
+    if (!is_encoder) attention.groups[group].plan = std::move(plan);
     if (is_encoder && !encoder_batch_) encoder_batch_.emplace(config_, layers, options);
   }
 }

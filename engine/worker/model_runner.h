@@ -10,7 +10,7 @@
 
 #include "engine/config/vllm_config.h"
 #include "engine/layers/pooling/pooler.h"
-#include "engine/models/model.h"
+#include "engine/models/decoder/model.h"
 #include "engine/sample/sampler.h"
 #include "engine/sched/model_runner_output.h"
 #include "engine/sched/scheduler_output.h"

@@ -15,7 +15,7 @@
 #include "engine/layers/step_context.h"
 #include "engine/model_loader/load_report.h"
 #include "engine/model_loader/weights.h"
-#include "engine/models/model.h"
+#include "engine/models/decoder/model.h"
 #include "engine/worker/model_runner.h"
 
 namespace vllm {

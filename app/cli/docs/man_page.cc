@@ -67,7 +67,7 @@ apply to this row only, and
 .BR chat_template_kwargs .
 A row with an unknown field fails. Rows with
 .BR method ", " url " and " body
-are rows of the OpenAI batch API for /v1/chat/completions and /v1/completions; their records are in that API's format.
+are rows of the OpenAI batch API for /v1/chat/completions, /v1/completions, /v1/embeddings and /v1/rerank; their records are in that API's format.
 .PP
 A record identifies its row by custom_id, or by the row's index, which starts at 0:
 .PP

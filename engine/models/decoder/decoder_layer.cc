@@ -1,4 +1,4 @@
-#include "engine/models/decoder_layer.h"
+#include "engine/models/decoder/decoder_layer.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "engine/models/decoder.h"
+#include "engine/models/decoder/decoder.h"
 
 #include <algorithm>
 #include <utility>

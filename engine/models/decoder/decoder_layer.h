@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "engine/layers/recurrent/recurrent_mixer.h"
-#include "engine/models/decoder_spec.h"
-#include "engine/models/model.h"
+#include "engine/models/decoder/decoder_spec.h"
+#include "engine/models/decoder/model.h"
 
 namespace vllm {
 

@@ -14,8 +14,8 @@
 #include "engine/layers/linear/position_embedding.h"
 #include "engine/layers/linear/vocab_embedding.h"
 #include "engine/layers/norm.h"
-#include "engine/models/decoder_layer.h"
-#include "engine/models/decoder_spec.h"
+#include "engine/models/decoder/decoder_layer.h"
+#include "engine/models/decoder/decoder_spec.h"
 
 namespace vllm {
 

@@ -1,4 +1,4 @@
-#include "engine/models/decoder_spec.h"
+#include "engine/models/decoder/decoder_spec.h"
 
 #include <cmath>
 
