@@ -10,6 +10,7 @@ namespace vllm {
 
 DecoderSpec ArceeSpec(const ModelConfig& config);
 DecoderSpec FalconSpec(const ModelConfig& config);
+DecoderSpec FalconH1Spec(const ModelConfig& config);
 DecoderSpec GemmaSpec(const ModelConfig& config);
 DecoderSpec Gemma2Spec(const ModelConfig& config);
 DecoderSpec Gemma3Spec(const ModelConfig& config);
@@ -29,8 +30,10 @@ DecoderSpec Exaone4Spec(const ModelConfig& config);
 DecoderSpec HunYuanDenseSpec(const ModelConfig& config);
 DecoderSpec HeliumSpec(const ModelConfig& config);
 DecoderSpec NemotronSpec(const ModelConfig& config);
+DecoderSpec NemotronHSpec(const ModelConfig& config);
 DecoderSpec Ernie45MoeSpec(const ModelConfig& config);
 DecoderSpec GraniteMoeSpec(const ModelConfig& config);
+DecoderSpec Mamba2DecoderSpec(const ModelConfig& config);
 DecoderSpec MixtralSpec(const ModelConfig& config);
 DecoderSpec Olmo2Spec(const ModelConfig& config);
 DecoderSpec OptSpec(const ModelConfig& config);

@@ -62,7 +62,9 @@ INSTANTIATE_TEST_SUITE_P(Families, FamiliesTest,
                          testing::Values("gemma3", "gemma2", "gemma3n_shared_old", "gemma4_k_eq_v", "gemma4_shared",
                                          "gemma4_moe", "mixtral_window", "qwen2_window", "phi3_long", "opt_350m",
                                          "gpt2", "smollm3_window", "olmo2", "qwen2_moe", "qwen3_next", "qwen3_5",
-                                         "qwen3_5_taps", "qwen3_5_moe", "lfm2", "gpt_oss_moe", "granite_hybrid"),
+                                         "qwen3_5_taps", "qwen3_5_moe", "lfm2", "gpt_oss_moe", "granite_hybrid",
+                                         "mamba2", "mamba2_groups_old", "falcon_h1", "falcon_h1_norm_old", "nemotron_h",
+                                         "nemotron_h_moe_latent_old", "lfm2_moe"),
                          [](const auto& family) { return std::string(family.param); });
 
 TEST_P(FamiliesTest, SchedulesDoNotChangeResults) {

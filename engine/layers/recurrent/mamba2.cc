@@ -1,9 +1,11 @@
 #include "engine/layers/recurrent/mamba2.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "engine/config/errors.h"
 #include "engine/layers/for_each_row.h"
@@ -57,12 +59,12 @@ ConvMixer::Options Mamba2::MixerOptions(const std::string& prefix, const Mamba2S
   }
   options.in_proj.push_back(slice(part(2 * inner + 2 * group_floats, heads, 1)));
   options.in_proj.push_back(slice(part(0, heads, spec.head_dim)));
-  options.in_bias = spec.proj_bias;
+  options.in_bias = spec.in_bias;
   options.num_inputs += heads.count;
   options.out_proj = prefix + "out_proj";
   options.inner_size = inner;
   options.inner = part(0, heads, spec.head_dim);
-  options.out_bias = spec.proj_bias;
+  options.out_bias = spec.out_bias;
   return options;
 }
 
@@ -115,12 +117,29 @@ void Mamba2::Forward(const std::vector<RecurrentSequence>& sequences, KVCache& c
   float* const y = rows + num_tokens * row_floats();
   float* const sums = y + num_tokens * inner();
   ProjectIn(x, num_tokens, rows, lora_slots);
+  Multiply(num_tokens, rows);
   RunParts(sequences, cache, rows, static_cast<int64_t>(parts_.size()),
            [&](const RecurrentSequence& sequence, const SequenceInputs& inputs, int64_t part, float* own_scratch) {
              RunPart(sequence, inputs, cache, parts_[static_cast<size_t>(part)], own_scratch, y);
            });
   Gate(rows, num_tokens, sums, y);
   ProjectOut(y, num_tokens, out, lora_slots);
+}
+
+void Mamba2::Multiply(int64_t num_tokens, float* rows) const {
+  const auto [z, x, b, c, dt] = spec_.multipliers;
+  const int64_t group_floats = groups_.count * spec_.state_size;
+  // In the order of a row.
+  const std::array<std::pair<double, int64_t>, 5> parts = {
+      {{x, inner()}, {b, group_floats}, {c, group_floats}, {dt, heads_.count}, {z, inner()}}};
+  if (std::ranges::all_of(parts, [](const auto& part) { return part.first == 1.0; })) return;
+  ForEachRow(step(), num_tokens, row_floats(), [&](int64_t row) {
+    float* part = rows + row * row_floats();
+    for (const auto& [multiplier, count] : parts) {
+      step().kernels->scale(part, static_cast<float>(multiplier), count);
+      part += count;
+    }
+  });
 }
 
 void Mamba2::RunPart(const RecurrentSequence& sequence, const SequenceInputs& inputs, KVCache& cache, const Part& part,
@@ -165,10 +184,15 @@ void Mamba2::Gate(const float* rows, int64_t num_tokens, float* sums, float* y) 
       f(group, begin - first, end - begin);
     }
   };
-  ForEachRow(step(), num_tokens, 4 * width, [&](int64_t row) {
+  const auto multiply_by_gate = [&](int64_t row) {
     float* const own = y + row * width;
     kernels.activation(kernels::Activation::kSilu, rows + row * row_floats() + z_offset(), own, width, own);
+  };
+  const bool norm_before_gate = spec_.has_norm && spec_.norm_before_gate;
+  ForEachRow(step(), num_tokens, 4 * width, [&](int64_t row) {
+    if (!norm_before_gate) multiply_by_gate(row);
     if (!spec_.has_norm) return;
+    const float* const own = y + row * width;
     float* const row_sums = sums + row * num_groups;
     std::memset(row_sums, 0, static_cast<size_t>(num_groups) * sizeof(float));
     for_each_group([&](int64_t group, int64_t begin, int64_t count) {
@@ -184,6 +208,7 @@ void Mamba2::Gate(const float* rows, int64_t num_tokens, float* sums, float* y) 
       const float factor = 1.0f / std::sqrt(mean + static_cast<float>(spec_.norm_eps));
       kernels.mul_scaled(own + begin, norm_weight_.data() + begin, factor, count, own + begin);
     });
+    if (norm_before_gate) multiply_by_gate(row);
   });
 }
 

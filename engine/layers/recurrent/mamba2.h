@@ -3,6 +3,7 @@
 // the rank's thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -21,13 +22,17 @@ struct Mamba2Spec {
   int64_t state_size = 0;
   int64_t num_taps = 0;
   bool conv_bias = true;
-  bool proj_bias = false;                                       // of in_proj and out_proj
+  bool in_bias = false;                                         // of in_proj
+  bool out_bias = false;                                        // of out_proj
   kernels::Activation activation = kernels::Activation::kSilu;  // of the convolution
   double min_dt = 0.0;
   double max_dt = 0.0;  // 0: no limit
-  // The RMS norm of each group of y * silu(z).
+  // The RMS norm of each group of y * silu(z), or with norm_before_gate of y.
   bool has_norm = true;
+  bool norm_before_gate = false;
   double norm_eps = 1e-5;
+  // Multiply the z, x, B, C and dt that in_proj computes.
+  std::array<double, 5> multipliers = {1.0, 1.0, 1.0, 1.0, 1.0};
 };
 
 class Mamba2 final : public ConvMixer {
@@ -59,7 +64,9 @@ class Mamba2 final : public ConvMixer {
   int64_t z_offset() const { return num_inputs(); }
   void RunPart(const RecurrentSequence& sequence, const SequenceInputs& inputs, KVCache& cache, const Part& part,
                float* scratch, float* y) const;
-  // y [num_tokens, inner()] = norm(y * silu(z)); sums: scratch of [num_tokens, num_groups].
+  // Applies the multipliers to the output of in_proj.
+  void Multiply(int64_t num_tokens, float* rows) const;
+  // y [num_tokens, inner()] = norm(y * silu(z)), or norm(y) * silu(z); sums: scratch of [num_tokens, num_groups].
   void Gate(const float* rows, int64_t num_tokens, float* sums, float* y) const;
 
   Mamba2Spec spec_;
