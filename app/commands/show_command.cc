@@ -105,7 +105,7 @@ Json Describe(const Settings& settings, const ModelLocation& location, Failures&
                                         .head_dim = model.CachedHeadDim(layer),
                                         .value_dim = model.CachedValueDim()};
     state_bytes += model.RecurrentStateFloats(layer) * static_cast<int64_t>(sizeof(float));
-    if (layer.mixer != LayerMixer::kAttention) continue;
+    if (!layer.HasAttention()) continue;
     if (layer.kv_source_layer < 0) cache_bytes += layout.BlockBytes() / layout.block_size;
   }
   json["kv_cache_dtype"] = ToString(cache_dtype);

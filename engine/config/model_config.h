@@ -3,6 +3,7 @@
 // GGUF file, and flags override a few fields. After that it is read-only; any thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -43,8 +44,8 @@ struct RopeScaling {
   std::optional<double> long_mscale;
 };
 
-// What mixes the tokens in a layer.
-enum class LayerMixer : uint8_t { kAttention, kLinearAttention, kShortConv, kMamba2 };
+// What mixes the tokens in a layer. kNone: the layer has only an MLP (Nemotron-H).
+enum class LayerMixer : uint8_t { kAttention, kLinearAttention, kShortConv, kMamba2, kAttentionAndMamba2, kNone };
 
 // Settings that may differ between layers.
 struct LayerConfig {
@@ -52,6 +53,7 @@ struct LayerConfig {
   int64_t sliding_window = 0;   // tokens that a query attends to, including its own token; 0: no window
   bool use_rope = true;         // false in some layers of SmolLM3 and EXAONE 4
   bool use_local_rope = false;  // uses rope_local_theta without scaling (sliding layers of Gemma 3 and OLMo 3)
+  bool has_mlp = true;          // false in Mamba-2, and in the layers of Nemotron-H that mix tokens
   bool is_moe = false;
   int64_t intermediate_size = 0;  // 0: ModelConfig::intermediate_size
   // Gemma 4: the layer whose K and V this layer reads instead of having its own; below 0: its own.
@@ -59,6 +61,21 @@ struct LayerConfig {
   // Gemma 3n: gates below mean + gate_cutoff * standard deviation become 0; see MlpSpec.
   std::optional<double> gate_cutoff;
   bool values_are_keys = false;  // Gemma 4: there is no v_proj; values are the keys before norm and rotation
+
+  bool HasAttention() const { return mixer == LayerMixer::kAttention || mixer == LayerMixer::kAttentionAndMamba2; }
+};
+
+// The multipliers of Falcon-H1, with the names of transformers.
+struct FalconH1Multipliers {
+  double attention_in = 1.0;
+  double attention_out = 1.0;
+  double key = 1.0;
+  double ssm_in = 1.0;
+  double ssm_out = 1.0;
+  std::array<double, 5> ssm = {1.0, 1.0, 1.0, 1.0, 1.0};  // of z, x, B, C and dt
+  double mlp_gate = 1.0;
+  double mlp_down = 1.0;
+  double lm_head = 1.0;
 };
 
 struct ModelConfig {
@@ -72,7 +89,7 @@ struct ModelConfig {
   int64_t hidden_size = 0;
   int64_t intermediate_size = 0;
   int64_t num_hidden_layers = 0;
-  int64_t num_attention_heads = 0;
+  int64_t num_attention_heads = 0;  // 0: the model has no attention (Mamba-2), and then also no KV heads and head_dim
   int64_t num_key_value_heads = 0;
   int64_t head_dim = 0;
   int64_t max_position_embeddings = 0;
@@ -113,6 +130,8 @@ struct ModelConfig {
   int64_t num_experts_per_tok = 0;
   int64_t moe_intermediate_size = 0;
   int64_t shared_expert_intermediate_size = 0;
+  int64_t moe_latent_size = 0;   // Nemotron 3: width of the experts' inputs and outputs; 0: hidden_size
+  bool use_expert_bias = false;  // LFM2-MoE: experts are chosen by their scores plus a bias
   bool norm_topk_prob = false;
   // Linear attention (Qwen3-Next, Qwen3.5), with the names of transformers.
   int64_t linear_conv_kernel_dim = 0;
@@ -121,14 +140,19 @@ struct ModelConfig {
   int64_t linear_num_key_heads = 0;
   int64_t linear_num_value_heads = 0;
   bool linear_tiled_value_heads = false;  // see GatedDeltaNetSpec::tiled_value_heads
-  // Mamba-2 (Granite 4), with the names of transformers.
+  // Mamba-2, with the names that transformers has in Granite 4 and Falcon-H1.
   int64_t mamba_n_heads = 0;
   int64_t mamba_d_head = 0;
   int64_t mamba_n_groups = 1;
   int64_t mamba_d_state = 0;
   int64_t mamba_d_conv = 0;
   bool mamba_conv_bias = true;
-  bool mamba_proj_bias = false;
+  bool mamba_proj_bias = false;  // of in_proj
+  bool mamba_out_proj_bias = false;
+  bool mamba_rms_norm = true;  // false in most Falcon-H1 models, like the next field
+  bool mamba_norm_before_gate = false;
+  double mamba_min_dt = 0.0;  // Nemotron-H: time_step_min
+  FalconH1Multipliers falcon_h1;
   // Multi-head latent attention (DeepSeek, GLM-4.7-Flash), with the names of transformers. num_key_value_heads is then
   // 1 and head_dim the sum of the next two.
   int64_t qk_nope_head_dim = 0;
@@ -196,6 +220,7 @@ struct ModelConfig {
   int64_t RecurrentStateFloats(const LayerConfig& layer) const {
     switch (layer.mixer) {
       case LayerMixer::kAttention:
+      case LayerMixer::kNone:
         break;
       case LayerMixer::kLinearAttention:
         return (linear_conv_kernel_dim - 1) *
@@ -204,6 +229,7 @@ struct ModelConfig {
       case LayerMixer::kShortConv:
         return (conv_l_cache - 1) * hidden_size;
       case LayerMixer::kMamba2:
+      case LayerMixer::kAttentionAndMamba2:
         return (mamba_d_conv - 1) * (mamba_n_heads * mamba_d_head + 2 * mamba_n_groups * mamba_d_state) +
                mamba_n_heads * mamba_d_head * mamba_d_state;
     }

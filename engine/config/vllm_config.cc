@@ -28,7 +28,7 @@ void CheckRange(const char* flag, int64_t value, int64_t low, int64_t high) {
 }
 
 void CheckHeads(const ModelConfig& model, int64_t ranks) {
-  if (model.num_attention_heads == 0) return;  // no model yet
+  if (model.num_attention_heads == 0) return;  // no model yet, or it has no attention
   if (model.num_attention_heads % ranks != 0) {
     Fail("--tensor-parallel-size",
          "does not divide the model's " + std::to_string(model.num_attention_heads) + " attention heads", ranks);

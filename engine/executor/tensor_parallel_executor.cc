@@ -29,6 +29,7 @@ TensorParallelExecutor::TensorParallelExecutor(const VllmConfig& config) : confi
   CheckArchitecture(config_.model);
   const auto size = static_cast<int>(config_.parallel.tensor_parallel_size);
   for (const LayerConfig& layer : config_.model.layers) {
+    if (!layer.HasAttention()) continue;
     ShardHeads(config_.model.num_attention_heads, config_.model.NumKVHeads(layer), 0, size);
   }
   const std::unique_ptr<WeightSource> weights = OpenWeights(config_);

@@ -11,15 +11,7 @@ DecoderSpec GraniteMoeSpec(const ModelConfig& config) {
     LayerSpec& layer = spec.layer[i];
     if (config.layers[i].mixer == LayerMixer::kMamba2) {
       layer.attention_block.prefix = "mamba.";
-      layer.mamba2 = {.num_heads = config.mamba_n_heads,
-                      .head_dim = config.mamba_d_head,
-                      .num_groups = config.mamba_n_groups,
-                      .state_size = config.mamba_d_state,
-                      .num_taps = config.mamba_d_conv,
-                      .conv_bias = config.mamba_conv_bias,
-                      .proj_bias = config.mamba_proj_bias,
-                      .activation = layer.mlp.activation,
-                      .norm_eps = config.rms_norm_eps};
+      layer.mamba2 = BaseMamba2Spec(config);
     }
     MlpSpec shared = layer.mlp;
     shared.gate_up_proj = "input_linear";

@@ -76,6 +76,17 @@ FAMILIES = {
     "GraniteMoeHybridForCausalLM": ("GraniteMoeHybridConfig", dict(
         num_local_experts=4, num_experts_per_tok=2, intermediate_size=12, shared_intermediate_size=16,
         mamba_n_heads=1, mamba_expand=1, layer_types=["full_attention"] * 2)),
+    "Mamba2ForCausalLM": ("Mamba2Config", dict(
+        num_attention_heads=None, num_key_value_heads=None, intermediate_size=None, max_position_embeddings=None,
+        num_hidden_layers=3, num_heads=4, head_dim=16, state_size=12, n_groups=1)),
+    "FalconH1ForCausalLM": ("FalconH1Config", dict(mamba_d_ssm=48, mamba_n_heads=4, mamba_d_head=12, mamba_d_state=10)),
+    "NemotronHForCausalLM": ("NemotronHConfig", dict(
+        num_hidden_layers=None, head_dim=12, mamba_num_heads=4, mamba_head_dim=12, ssm_state_size=10, n_groups=2,
+        n_routed_experts=4, moe_intermediate_size=12, moe_shared_expert_intermediate_size=20,
+        layers_block_type=["linear_attention", "mlp", "full_attention", "linear_attention", "mlp"])),
+    "Lfm2MoeForCausalLM": ("Lfm2MoeConfig", dict(
+        num_hidden_layers=3, hidden_size=24, layer_types=["conv", "full_attention", "conv"], num_dense_layers=1,
+        num_experts=4, num_experts_per_tok=2, moe_intermediate_size=12)),
     "PhimoeForCausalLM": ("PhimoeConfig", dict(num_local_experts=4, num_experts_per_tok=2, intermediate_size=12)),
     "FalconForCausalLM": ("FalconConfig", dict(num_key_value_heads=None, intermediate_size=None, ffn_hidden_size=48)),
     "GPT2LMHeadModel": ("GPT2Config", dict(num_key_value_heads=None, intermediate_size=None, hidden_size=24)),
@@ -85,6 +96,11 @@ FAMILIES = {
 SLIDING, FULL = "sliding_attention", "full_attention"
 GEMMA4_ROPE = dict(full_attention=dict(rope_type="proportional", partial_rotary_factor=0.5, rope_theta=5e3),
                    sliding_attention=dict(rope_type="default", rope_theta=300.0))
+
+FALCON_H1_MULTIPLIERS = dict(
+    attention_in_multiplier=0.8, attention_out_multiplier=0.9, key_multiplier=0.6, ssm_in_multiplier=1.3,
+    ssm_out_multiplier=0.7, ssm_multipliers=[0.9, 1.2, 0.8, 1.1, 0.7], mlp_multipliers=[0.7, 1.4],
+    embedding_multiplier=3.0, lm_head_multiplier=0.6)
 
 SHORT = [1.0 + 0.125 * i for i in range(4)]
 LONG = [1.5 + 0.5 * i for i in range(4)]
@@ -328,6 +344,31 @@ CASES = {
         num_local_experts=0, layer_types=["linear_attention", "full_attention"], mamba_n_heads=8, mamba_expand=1,
         mamba_d_state=20, mamba_n_groups=2, mamba_d_conv=3, mamba_conv_bias=False, mamba_proj_bias=True,
         residual_multiplier=0.22, tie_word_embeddings=True), {"style": "old"}),
+    "mamba2": ("Mamba2ForCausalLM", {}, {}),
+    "mamba2_groups_old": ("Mamba2ForCausalLM", dict(n_groups=2, head_dim=8, num_heads=8, use_bias=True,
+                                                    use_conv_bias=False, conv_kernel=3, layer_norm_epsilon=1e-3),
+                          {"style": "old"}),
+    "falcon_h1": ("FalconH1ForCausalLM", FALCON_H1_MULTIPLIERS, {}),
+    "falcon_h1_norm_old": ("FalconH1ForCausalLM", dict(
+        mamba_rms_norm=True, mamba_norm_before_gate=True, mamba_n_groups=2, mamba_d_ssm=None, mamba_d_head="auto",
+        mamba_n_heads=8, mamba_proj_bias=True, attention_bias=True, head_dim=12, rope_theta=500.0,
+        tie_word_embeddings=True), {"style": "old"}),
+    "falcon_h1_biases": ("FalconH1ForCausalLM", dict(
+        mamba_rms_norm=True, mamba_norm_before_gate=False, mlp_bias=True, projectors_bias=True, mamba_conv_bias=False,
+        num_key_value_heads=1), {}),
+    "nemotron_h": ("NemotronHForCausalLM", {}, {}),
+    "nemotron_h_biases_old": ("NemotronHForCausalLM", dict(
+        layers_block_type=["linear_attention", "full_attention", "mlp"], n_groups=1, use_bias=True, mlp_bias=True,
+        use_conv_bias=False, conv_kernel=3, time_step_min=0.7, layer_norm_epsilon=1e-3), {"style": "old"}),
+    "nemotron_h_moe": ("NemotronHForCausalLM", dict(
+        layers_block_type=["linear_attention", "moe", "full_attention", "moe"], routed_scaling_factor=1.5), {}),
+    "nemotron_h_moe_latent_old": ("NemotronHForCausalLM", dict(
+        layers_block_type=["linear_attention", "moe", "full_attention"], moe_latent_size=20, n_routed_experts=6,
+        n_group=3, topk_group=2, norm_topk_prob=False), {"style": "old", "first_seed": 1}),
+    "lfm2_moe": ("Lfm2MoeForCausalLM", dict(routed_scaling_factor=1.5), {}),
+    "lfm2_moe_old": ("Lfm2MoeForCausalLM", dict(
+        num_dense_layers=0, use_expert_bias=False, norm_topk_prob=False, conv_bias=True, conv_L_cache=4,
+        num_experts_per_tok=3, tie_word_embeddings=False, rope_theta=500.0), {"style": "old"}),
     "phimoe": ("PhimoeForCausalLM", dict(attention_bias=True, lm_head_bias=True, router_jitter_noise=0.2), {"first_seed": 5}),
     "phimoe_short_old": ("PhimoeForCausalLM", dict(
         sliding_window=9, router_jitter_noise=0.5, max_position_embeddings=512, original_max_position_embeddings=128,
@@ -400,7 +441,7 @@ def make_model(architecture, overrides, seed):
         for name, parameter in model.named_parameters():
             is_norm = "norm" in name or ".ln_" in name
             is_token_table = parameter.ndim == 2 and any(
-                part in name for part in ("embed_tokens", "word_embeddings", "wte", "lm_head"))
+                part in name for part in ("embed_tokens", "embeddings", "word_embeddings", "wte", "lm_head"))
             is_zero_centered = adds_one or (has_linear_attention and "linear_attn" not in name)
             values = torch.randn_like(parameter)
             if is_token_table:
@@ -415,6 +456,6 @@ def make_model(architecture, overrides, seed):
             if name.endswith("layer_scalar"):
                 buffer.copy_((0.5 + torch.rand_like(buffer)).to(torch.bfloat16).to(torch.float32))
         for name, tensor in model.state_dict().items():
-            if name.endswith("e_score_correction_bias"):
+            if name.endswith(("e_score_correction_bias", "expert_bias")):
                 tensor.copy_((0.1 * torch.randn(tensor.shape)).to(torch.bfloat16))
     return model

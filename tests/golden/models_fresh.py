@@ -295,6 +295,45 @@ def random_overrides(architecture, rng):
                      mamba_n_groups=pick([1, 2]), mamba_d_state=pick([8, 20]), mamba_d_conv=pick([2, 4]),
                      mamba_conv_bias=pick([True, False]), mamba_proj_bias=pick([True, False]),
                      layer_types=[pick(["linear_attention", "full_attention"]) for _ in range(layers)])
+    if architecture == "Mamba2ForCausalLM":
+        expand = pick([1, 2])
+        mamba_heads = pick([n for n in (2, 4, 6, 8) if expand * o["hidden_size"] % n == 0])
+        o.update(num_attention_heads=None, num_key_value_heads=None, intermediate_size=None, num_heads=mamba_heads,
+                 max_position_embeddings=None, head_dim=expand * o["hidden_size"] // mamba_heads, expand=expand,
+                 n_groups=pick([1, 2]), state_size=pick([8, 20]), conv_kernel=pick([2, 4]), use_bias=pick([True, False]),
+                 use_conv_bias=pick([True, False]), layer_norm_epsilon=pick([1e-5, 1e-3]))
+    if architecture == "FalconH1ForCausalLM":
+        def random_multiplier():
+            return pick([1.0, rng.uniform(0.5, 1.5)])
+        mamba_heads, mamba_head_dim = pick([2, 4, 6]), pick([8, 12])
+        o.update(mamba_n_heads=mamba_heads, mamba_d_head=mamba_head_dim, mamba_d_ssm=mamba_heads * mamba_head_dim,
+                 mamba_n_groups=pick([1, 2]), mamba_d_state=pick([8, 20]), mamba_d_conv=pick([2, 4]),
+                 mamba_conv_bias=pick([True, False]), mamba_proj_bias=pick([True, False]),
+                 projectors_bias=pick([True, False]), mamba_rms_norm=pick([True, False]),
+                 mamba_norm_before_gate=pick([True, False]), attention_bias=pick([True, False]),
+                 mlp_bias=pick([True, False]), head_dim=own_head_dim, ssm_multipliers=[random_multiplier() for _ in range(5)],
+                 mlp_multipliers=[random_multiplier() for _ in range(2)],
+                 **{name + "_multiplier": random_multiplier() for name in (
+                     "attention_in", "attention_out", "key", "ssm_in", "ssm_out", "embedding", "lm_head")})
+        rope(rng, o, own_head_dim)
+    if architecture == "NemotronHForCausalLM":
+        groups = pick([(1, 1), (2, 1), (3, 2)])
+        kinds = ["linear_attention", "full_attention", "mlp", "moe"]
+        o.update(num_hidden_layers=None, layers_block_type=[pick(kinds) for _ in range(layers + 2)], head_dim=own_head_dim,
+                 mamba_num_heads=pick([2, 4, 6]), mamba_head_dim=pick([8, 12]), n_groups=pick([1, 2]),
+                 ssm_state_size=pick([8, 20]), conv_kernel=pick([2, 4]), use_bias=pick([True, False]),
+                 mlp_bias=pick([True, False]), use_conv_bias=pick([True, False]), time_step_min=pick([0.001, 0.5]),
+                 mlp_hidden_act=pick(["relu2", "gelu"]), n_routed_experts=6, n_group=groups[0], topk_group=groups[1],
+                 num_experts_per_tok=sparse["num_experts_per_tok"], norm_topk_prob=sparse["norm_topk_prob"],
+                 moe_intermediate_size=pick([10, 18]), moe_shared_expert_intermediate_size=pick([14, 20]),
+                 moe_latent_size=pick([None, 12, 20]), routed_scaling_factor=pick([1.0, 1.8]), tie_word_embeddings=False)
+    if architecture == "Lfm2MoeForCausalLM":
+        o.update(num_experts=sparse["num_experts"], num_experts_per_tok=sparse["num_experts_per_tok"],
+                 norm_topk_prob=sparse["norm_topk_prob"], moe_intermediate_size=pick([10, 18]),
+                 num_dense_layers=pick([0, 1]), use_expert_bias=pick([True, False]), conv_bias=pick([True, False]),
+                 conv_L_cache=pick([2, 3, 5]), routed_scaling_factor=pick([1.0, 1.8]),
+                 layer_types=[pick(["conv", "full_attention"]) for _ in range(layers)])
+        rope(rng, o, dim)
     if architecture == "PhimoeForCausalLM":
         o.update(act, num_local_experts=pick([2, 5, 9]), num_experts_per_tok=2, attention_bias=pick([True, False]),
                  lm_head_bias=pick([True, False]), sliding_window=pick([None, window]),

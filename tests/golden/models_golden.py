@@ -47,6 +47,14 @@ def old_config(config):
         layer_types = config.pop("layer_types", None)
     if config["model_type"] == "granitemoehybrid":
         config["layer_types"] = [{"full_attention": "attention"}.get(name, "mamba") for name in layer_types]
+    if config["model_type"] == "nemotron_h":
+        letters = {"linear_attention": "M", "full_attention": "*", "mlp": "-", "moe": "E"}
+        config["hybrid_override_pattern"] = "".join(letters[name] for name in config.pop("layers_block_type"))
+        config["num_hidden_layers"] = len(config["hybrid_override_pattern"])
+    if config["model_type"].startswith("lfm2_moe"):
+        config["layer_types"] = layer_types
+    if "time_step_limit" in config:
+        config["time_step_limit"] = [0.0, float("inf")]
     # Without a window, transformers cannot make the list.
     if config["model_type"] == "exaone4" and config["sliding_window"] is None:
         config["layer_types"] = layer_types

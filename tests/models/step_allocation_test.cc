@@ -39,8 +39,10 @@ class StepAllocationTest : public ::testing::TestWithParam<Case> {
     return config;
   }
 
-  // Returns a request of `num_tokens` tokens. Its blocks in all groups have consecutive ids from `first_block` on.
-  NewRequestData NewRequest(RequestId id, int64_t num_tokens, int32_t first_block, size_t num_groups) {
+  // Returns a request of `num_tokens` tokens. Its blocks in all groups have consecutive ids from `first_block` on, and
+  // then come those of its recurrent state.
+  NewRequestData NewRequest(RequestId id, int64_t num_tokens, int32_t first_block, const Executor& executor) {
+    const size_t num_groups = executor.KVGroupWindows().size();
     auto request = std::make_shared<EngineCoreRequest>();
     request->request_id = id;
     request->prompt_token_ids.resize(static_cast<size_t>(num_tokens));
@@ -54,7 +56,9 @@ class StepAllocationTest : public ::testing::TestWithParam<Case> {
       for (int32_t i = 0; i < blocks_per_group; ++i)
         blocks.push_back(first_block + static_cast<int32_t>(group) * blocks_per_group + i);
     }
-    return {request, blocks, 0};
+    std::vector<int32_t> state_blocks(static_cast<size_t>(executor.NumStateBlocks()));
+    std::iota(state_blocks.begin(), state_blocks.end(), first_block + static_cast<int32_t>(blocks.size()));
+    return {request, blocks, 0, state_blocks};
   }
 
   // Returns a step with the next `num_tokens` tokens of a known request. `new_token` is the token that the last step
@@ -77,12 +81,11 @@ class StepAllocationTest : public ::testing::TestWithParam<Case> {
 
 TEST_P(StepAllocationTest, LargestStepAndDecodingDoNotAllocate) {
   const std::unique_ptr<Executor> executor = MakeExecutor(Config()).executor;
-  const size_t num_groups = executor->KVGroupWindows().size();
   executor->InitializeKVCache(64);
   // The first step computes one token of each request, so that the executor knows both. Sampling from the short one
   // allocates the list of sampled tokens.
   SchedulerOutput first;
-  first.scheduled_new_reqs = {NewRequest(1, kMaxTokens + 1, 1, num_groups), NewRequest(2, 1, 40, num_groups)};
+  first.scheduled_new_reqs = {NewRequest(1, kMaxTokens + 1, 1, *executor), NewRequest(2, 1, 40, *executor)};
   first.num_scheduled_tokens = {{1, 1}, {2, 1}};
   first.total_num_scheduled_tokens = 2;
   ASSERT_EQ(executor->ExecuteModel(first).sampled_token_ids.size(), 1u);
@@ -101,26 +104,27 @@ TEST_P(StepAllocationTest, LargestStepAndDecodingDoNotAllocate) {
   EXPECT_EQ(testing_support::NumMappings() - mappings, 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, StepAllocationTest,
-                         ::testing::Values(Case{"tests/data/llama/plain", kernels::DType::kBFloat16},
-                                           Case{"tests/data/llama/plain", kernels::DType::kFloat32},
-                                           Case{"tests/data/models/qwen2_moe", kernels::DType::kBFloat16},
-                                           Case{"tests/data/models/mixtral", kernels::DType::kFloat32},
-                                           Case{"tests/data/models/gemma3", kernels::DType::kBFloat16},
-                                           Case{"tests/data/models/gemma3n", kernels::DType::kBFloat16},
-                                           Case{"tests/data/models/gemma4_shared", kernels::DType::kBFloat16},
-                                           Case{"tests/data/models/gemma4_moe", kernels::DType::kBFloat16},
-                                           Case{"tests/data/models/opt_350m", kernels::DType::kBFloat16},
-                                           Case{"tests/data/quant/models/gptq_4bit_desc_act",
-                                                kernels::DType::kBFloat16},
-                                           Case{"tests/data/quant/models/gptq_4bit_desc_act", kernels::DType::kFloat32},
-                                           Case{"tests/data/quant/models/w4a16_actorder", kernels::DType::kBFloat16},
-                                           Case{"app/guide_model", kernels::DType::kBFloat16}),
-                         [](const ::testing::TestParamInfo<Case>& test) {
-                           const std::string& name = test.param.name;
-                           return name.substr(name.rfind('/') + 1) +
-                                  (test.param.dtype == kernels::DType::kFloat32 ? "_float32" : "_bfloat16");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Models, StepAllocationTest,
+    ::testing::Values(Case{"tests/data/llama/plain", kernels::DType::kBFloat16},
+                      Case{"tests/data/llama/plain", kernels::DType::kFloat32},
+                      Case{"tests/data/models/qwen2_moe", kernels::DType::kBFloat16},
+                      Case{"tests/data/models/mixtral", kernels::DType::kFloat32},
+                      Case{"tests/data/models/gemma3", kernels::DType::kBFloat16},
+                      Case{"tests/data/models/nemotron_h_moe_latent_old", kernels::DType::kBFloat16},
+                      Case{"tests/data/models/gemma3n", kernels::DType::kBFloat16},
+                      Case{"tests/data/models/gemma4_shared", kernels::DType::kBFloat16},
+                      Case{"tests/data/models/gemma4_moe", kernels::DType::kBFloat16},
+                      Case{"tests/data/models/opt_350m", kernels::DType::kBFloat16},
+                      Case{"tests/data/quant/models/gptq_4bit_desc_act", kernels::DType::kBFloat16},
+                      Case{"tests/data/quant/models/gptq_4bit_desc_act", kernels::DType::kFloat32},
+                      Case{"tests/data/quant/models/w4a16_actorder", kernels::DType::kBFloat16},
+                      Case{"app/guide_model", kernels::DType::kBFloat16}),
+    [](const ::testing::TestParamInfo<Case>& test) {
+      const std::string& name = test.param.name;
+      return name.substr(name.rfind('/') + 1) +
+             (test.param.dtype == kernels::DType::kFloat32 ? "_float32" : "_bfloat16");
+    });
 
 }  // namespace
 }  // namespace vllm

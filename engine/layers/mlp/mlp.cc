@@ -60,6 +60,8 @@ Mlp::Mlp(const LoadContext& load, const ModelConfig& model, const std::string& p
       activation_(spec.activation),
       clamped_swiglu_(spec.clamped_swiglu),
       gate_cutoff_(spec.gate_cutoff),
+      gate_scale_(static_cast<float>(spec.gate_scale)),
+      down_scale_(static_cast<float>(spec.down_scale)),
       intermediate_size_(spec.intermediate_size),
       hidden_size_(model.hidden_size),
       shard_(ShardOf(spec.intermediate_size, load.step.rank(), load.step.world_size())),
@@ -112,6 +114,7 @@ void Mlp::ForwardRows(const float* x, int64_t num_rows, float* scratch, float* o
   if (gate_cutoff_) CutOff(num_rows, stride, scratch, scratch + num_rows * stride);
   ForEachRow(step_, num_rows, 4 * size, [&](int64_t row) {
     float* gate = scratch + row * stride;
+    if (gate_scale_ != 1.0f) step_.kernels->scale(gate, gate_scale_, size);
     if (clamped_swiglu_) {
       return step_.kernels->clamped_swiglu(gate, gate + size, static_cast<float>(clamped_swiglu_->alpha),
                                            static_cast<float>(clamped_swiglu_->limit), size, gate);
@@ -119,6 +122,9 @@ void Mlp::ForwardRows(const float* x, int64_t num_rows, float* scratch, float* o
     step_.kernels->activation(activation_, gate, gated_ ? gate + size : nullptr, size, gate);
   });
   down_.Forward(scratch, stride, num_rows, out, lora_slots);
+  if (down_scale_ == 1.0f) return;
+  ForEachRow(step_, num_rows, hidden_size_,
+             [&](int64_t row) { step_.kernels->scale(out + row * hidden_size_, down_scale_, hidden_size_); });
 }
 
 }  // namespace vllm

@@ -36,6 +36,8 @@ struct MlpSpec {
   // Gemma 3n: before the activation, the gate becomes max(0, gate - (mean + gate_cutoff * standard deviation)) of the
   // whole row.
   std::optional<double> gate_cutoff;
+  double gate_scale = 1.0;  // multiplies the gate before the activation. REQUIRES: gated
+  double down_scale = 1.0;  // multiplies the output
 };
 
 // Returns the activation that model.hidden_act names. The names are those of transformers, such as "silu" and
@@ -73,6 +75,7 @@ class Mlp {
   kernels::Activation activation_;
   std::optional<ClampedSwiglu> clamped_swiglu_;
   std::optional<double> gate_cutoff_;
+  float gate_scale_, down_scale_;
   int64_t intermediate_size_;
   int64_t hidden_size_;
   Shard shard_;

@@ -40,13 +40,16 @@ SparseMoe::SparseMoe(const LoadContext& load, const ModelConfig& model, const st
     : step_(load.step),
       spec_(spec),
       hidden_size_(model.hidden_size),
+      expert_width_(spec.latent_size > 0 ? spec.latent_size : model.hidden_size),
       router_(load, RouterModel(model), model.hidden_size,
               {{prefix + spec.router, spec.routing.num_experts, {0, spec.routing.num_experts}}}, spec.router_bias) {
+  ModelConfig expert_model = model;
+  expert_model.hidden_size = expert_width_;
   for (int64_t i = 0; i < spec.routing.num_experts; ++i) {
     const std::string name = prefix + spec.experts + std::to_string(i) + ".";
-    const ExpertWeights weights(load, prefix, spec, model.hidden_size, i);
+    const ExpertWeights weights(load, prefix, spec, expert_width_, i);
     const LoadContext expert_load{load.config, weights, load.memory, load.step, load.lora};
-    experts_.push_back(std::make_unique<Mlp>(expert_load, model, name, spec.expert, false));
+    experts_.push_back(std::make_unique<Mlp>(expert_load, expert_model, name, spec.expert, false));
   }
   if (!spec.router_scale.empty()) {
     router_norm_ = LoadFloats(load.weights, prefix + spec.router_scale, hidden_size_, {0, hidden_size_});
@@ -57,7 +60,19 @@ SparseMoe::SparseMoe(const LoadContext& load, const ModelConfig& model, const st
     const int64_t count = spec.routing.num_experts;
     expert_scale_ = LoadFloats(load.weights, prefix + spec.expert_scale, count, {0, count});
   }
-  if (!spec.correction_bias.empty()) correction_bias_ = LoadCorrectionBias(load, prefix, spec);
+  if (!spec.correction_bias.empty()) {
+    correction_bias_ = LoadCorrectionBias(load, prefix, spec);
+  } else if (spec.routing.score == ExpertScore::kSigmoid) {
+    correction_bias_.resize(static_cast<size_t>(spec.routing.num_experts));
+  }
+  if (spec.latent_size > 0) {
+    latent_in_ = std::make_unique<ColumnParallelLinear>(
+        load, model, hidden_size_,
+        std::vector<OutputSlice>{{prefix + spec.latent_in, spec.latent_size, {0, spec.latent_size}}}, spec.latent_bias);
+    latent_out_ = std::make_unique<ColumnParallelLinear>(
+        load, model, spec.latent_size,
+        std::vector<OutputSlice>{{prefix + spec.latent_out, hidden_size_, {0, hidden_size_}}}, spec.latent_bias);
+  }
   if (!spec.shared_expert) return;
   shared_expert_ = std::make_unique<Mlp>(load, model, prefix + spec.shared_expert_prefix, *spec.shared_expert, false);
   if (spec.shared_expert_gate.empty()) return;
@@ -71,13 +86,19 @@ int64_t SparseMoe::scratch_floats(int64_t num_rows) const {
                                   shared_expert_ ? shared_expert_->scratch_floats(num_rows) : int64_t{0});
   // AddExpert needs the gathered rows, the expert's output and its intermediate activations. Before that, the same
   // memory holds the router's logits and its normalized input.
-  return 2 * num_rows * hidden_size_ + std::max(widest, num_rows * spec_.routing.num_experts);
+  const int64_t latent = latent_in_ ? num_rows * (2 * expert_width_ + hidden_size_) : 0;
+  const int64_t width = std::max(hidden_size_, expert_width_);
+  return latent + 2 * num_rows * width + std::max(widest, num_rows * spec_.routing.num_experts);
 }
 
 void SparseMoe::Reserve(int64_t max_rows) const {
   router_.Reserve(max_rows);
   if (shared_expert_gate_) shared_expert_gate_->Reserve(max_rows);
   if (shared_expert_) shared_expert_->Reserve(max_rows);
+  if (latent_in_) {
+    latent_in_->Reserve(max_rows);
+    latent_out_->Reserve(max_rows);
+  }
   for (const std::unique_ptr<Mlp>& expert : experts_) expert->Reserve(max_rows);
   step_.workspace->moe.Reserve(static_cast<size_t>(max_rows), static_cast<size_t>(spec_.routing.num_experts),
                                static_cast<size_t>(spec_.routing.num_experts_per_tok));
@@ -97,21 +118,46 @@ void SparseMoe::Forward(const float* x, const float* router_x, int64_t num_rows,
   router_.Forward(router_x, hidden_size_, num_rows, scratch, num_experts, lora_slots);
   Route(scratch, num_rows);
   std::memset(out, 0, static_cast<size_t>(num_rows * hidden_size_) * sizeof(float));
-  std::vector<RoutedRow>& routed = step_.workspace->moe.routed;
+  if (!latent_in_) {
+    AddRouted(x, scratch, out, lora_slots);
+    AddShared(x, num_rows, scratch, out, lora_slots);
+    step_.communicator->AllReduce(out, num_rows * hidden_size_);
+    return;
+  }
+  float* const latent = scratch;  // [num_rows, expert_width_]
+  float* const sum = latent + num_rows * expert_width_;
+  float* const routed = sum + num_rows * expert_width_;  // [num_rows, hidden_size]
+  float* const inner = routed + num_rows * hidden_size_;
+  latent_in_->Forward(x, hidden_size_, num_rows, latent, expert_width_, lora_slots);
+  std::memset(sum, 0, static_cast<size_t>(num_rows * expert_width_) * sizeof(float));
+  AddRouted(latent, inner, sum, lora_slots);
+  AddShared(x, num_rows, inner, out, lora_slots);
+  step_.communicator->AllReduce(sum, num_rows * expert_width_);
+  step_.communicator->AllReduce(out, num_rows * hidden_size_);
+  latent_out_->Forward(sum, expert_width_, num_rows, routed, hidden_size_, lora_slots);
+  ForEachRow(step_, num_rows, hidden_size_, [&](int64_t row) {
+    step_.kernels->add(out + row * hidden_size_, routed + row * hidden_size_, hidden_size_);
+  });
+}
+
+void SparseMoe::AddRouted(const float* x, float* scratch, float* out, const int32_t* lora_slots) {
+  const std::span<const RoutedRow> routed = step_.workspace->moe.routed;
   for (size_t i = 0; i < experts_.size(); ++i) {
     const size_t begin = step_.workspace->moe.begin[i], end = step_.workspace->moe.begin[i + 1];
     if (begin == end) continue;
-    AddExpert(*experts_[i], std::span(routed).subspan(begin, end - begin), x, scratch, out, lora_slots);
+    AddExpert(*experts_[i], routed.subspan(begin, end - begin), expert_width_, x, scratch, out, lora_slots);
   }
-  if (shared_expert_) {
-    if (shared_expert_gate_) shared_expert_gate_->Forward(x, hidden_size_, num_rows, scratch, 1, lora_slots);
-    routed.clear();
-    for (int64_t row = 0; row < num_rows; ++row) {
-      routed.push_back({row, shared_expert_gate_ ? 1.0f / (1.0f + std::exp(-scratch[row])) : 1.0f});
-    }
-    AddExpert(*shared_expert_, routed, x, scratch, out, lora_slots);
+}
+
+void SparseMoe::AddShared(const float* x, int64_t num_rows, float* scratch, float* out, const int32_t* lora_slots) {
+  if (!shared_expert_) return;
+  std::vector<RoutedRow>& routed = step_.workspace->moe.routed;
+  if (shared_expert_gate_) shared_expert_gate_->Forward(x, hidden_size_, num_rows, scratch, 1, lora_slots);
+  routed.clear();
+  for (int64_t row = 0; row < num_rows; ++row) {
+    routed.push_back({row, shared_expert_gate_ ? 1.0f / (1.0f + std::exp(-scratch[row])) : 1.0f});
   }
-  step_.communicator->AllReduce(out, num_rows * hidden_size_);
+  AddExpert(*shared_expert_, routed, hidden_size_, x, scratch, out, lora_slots);
 }
 
 void SparseMoe::Route(const float* router_logits, int64_t num_rows) {
@@ -145,15 +191,15 @@ void SparseMoe::Route(const float* router_logits, int64_t num_rows) {
   begin[0] = 0;
 }
 
-void SparseMoe::AddExpert(const Mlp& expert, std::span<const RoutedRow> rows, const float* x, float* scratch,
-                          float* out, const int32_t* lora_slots) {
+void SparseMoe::AddExpert(const Mlp& expert, std::span<const RoutedRow> rows, int64_t width, const float* x,
+                          float* scratch, float* out, const int32_t* lora_slots) {
   const auto count = static_cast<int64_t>(rows.size());
   float* gathered = scratch;
-  float* result = gathered + count * hidden_size_;
-  float* inner = result + count * hidden_size_;
+  float* result = gathered + count * width;
+  float* inner = result + count * width;
   for (int64_t i = 0; i < count; ++i) {
-    std::memcpy(gathered + i * hidden_size_, x + rows[static_cast<size_t>(i)].row * hidden_size_,
-                static_cast<size_t>(hidden_size_) * sizeof(float));
+    std::memcpy(gathered + i * width, x + rows[static_cast<size_t>(i)].row * width,
+                static_cast<size_t>(width) * sizeof(float));
   }
   const int32_t* gathered_slots = nullptr;
   if (lora_slots != nullptr) {
@@ -163,9 +209,9 @@ void SparseMoe::AddExpert(const Mlp& expert, std::span<const RoutedRow> rows, co
     gathered_slots = slots.data();
   }
   expert.Forward(gathered, count, inner, result, gathered_slots);
-  ForEachRow(step_, count, hidden_size_, [&](int64_t i) {
+  ForEachRow(step_, count, width, [&](int64_t i) {
     const RoutedRow& routed = rows[static_cast<size_t>(i)];
-    step_.kernels->add_scaled(out + routed.row * hidden_size_, result + i * hidden_size_, routed.weight, hidden_size_);
+    step_.kernels->add_scaled(out + routed.row * width, result + i * width, routed.weight, width);
   });
 }
 

@@ -41,6 +41,12 @@ struct MoeSpec {
   std::string router_scale;
   double router_norm_eps = 1e-6;
   std::string expert_scale;  // if set, the weight of expert i is multiplied by element i of this tensor
+  // Nemotron 3: if set, the routed experts read latent_in x, of this width, and latent_out maps the sum of their
+  // outputs to hidden_size.
+  int64_t latent_size = 0;
+  std::string latent_in = "fc1_latent_proj";
+  std::string latent_out = "fc2_latent_proj";
+  bool latent_bias = false;
 };
 
 class SparseMoe {
@@ -61,12 +67,16 @@ class SparseMoe {
 
  private:
   void Route(const float* router_logits, int64_t num_rows);
-  void AddExpert(const Mlp& expert, std::span<const RoutedRow> rows, const float* x, float* scratch, float* out,
-                 const int32_t* lora_slots);
+  // x, out: [num_rows, width]
+  void AddExpert(const Mlp& expert, std::span<const RoutedRow> rows, int64_t width, const float* x, float* scratch,
+                 float* out, const int32_t* lora_slots);
+  void AddRouted(const float* x, float* scratch, float* out, const int32_t* lora_slots);
+  void AddShared(const float* x, int64_t num_rows, float* scratch, float* out, const int32_t* lora_slots);
 
   const StepContext& step_;
   MoeSpec spec_;
   int64_t hidden_size_;
+  int64_t expert_width_;         // of the inputs and outputs of the routed experts
   ColumnParallelLinear router_;  // replicated on every rank
   // [hidden_size] the weights of the router's norm, and [num_experts]; empty if there are none
   std::vector<float> router_norm_, expert_scale_;
@@ -74,6 +84,7 @@ class SparseMoe {
   std::vector<std::unique_ptr<Mlp>> experts_;
   std::unique_ptr<Mlp> shared_expert_;
   std::unique_ptr<ColumnParallelLinear> shared_expert_gate_;
+  std::unique_ptr<ColumnParallelLinear> latent_in_, latent_out_;  // replicated; null without latent_size
 };
 
 }  // namespace vllm

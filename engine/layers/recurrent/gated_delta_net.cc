@@ -15,7 +15,6 @@ namespace {
 // The epsilon under the square root of the L2 norm of queries and keys, as in transformers.
 constexpr float kL2NormEps = 1e-6f;
 
-float Softplus(float x) { return x > 20.0f ? x : std::log1p(std::exp(x)); }
 float Sigmoid(float x) { return 1.0f / (1.0f + std::exp(-x)); }
 
 void AppendRows(const std::string& name, int64_t total, Shard rows, std::vector<OutputSlice>& slices) {
@@ -103,83 +102,64 @@ std::vector<Shard> GatedDeltaNet::ConvChannels(const GatedDeltaNetSpec& spec, co
   return channels;
 }
 
+ConvMixer::Options GatedDeltaNet::MixerOptions(const std::string& prefix, const GatedDeltaNetSpec& spec,
+                                               const Heads& heads) {
+  Options options;
+  options.in_proj = InputSlices(prefix, spec, heads);
+  options.conv = {.name = prefix + "conv1d",
+                  .total = 2 * spec.num_key_heads * spec.key_dim + spec.num_value_heads * spec.value_dim,
+                  .parts = ConvChannels(spec, heads),
+                  .num_taps = spec.num_taps,
+                  .activation = spec.activation};
+  options.inner = {heads.values.begin * spec.value_dim, heads.values.count * spec.value_dim};
+  const auto num_keys = static_cast<int64_t>(heads.keys.size());
+  options.num_inputs = 2 * num_keys * spec.key_dim + options.inner.count + 2 * heads.values.count;
+  options.out_proj = prefix + "out_proj";
+  options.inner_size = spec.num_value_heads * spec.value_dim;
+  return options;
+}
+
 GatedDeltaNet::GatedDeltaNet(const LoadContext& load, const ModelConfig& model, size_t layer, const std::string& prefix,
                              const GatedDeltaNetSpec& spec)
-    : step_(load.step),
+    : GatedDeltaNet(load, model, layer, prefix, spec, MakeHeads(load, spec)) {}
+
+GatedDeltaNet::GatedDeltaNet(const LoadContext& load, const ModelConfig& model, size_t layer, const std::string& prefix,
+                             const GatedDeltaNetSpec& spec, const Heads& heads)
+    : ConvMixer(load, model, layer, MixerOptions(prefix, spec, heads)),
       spec_(spec),
-      layer_(layer),
-      hidden_size_(model.hidden_size),
-      heads_(MakeHeads(load, spec)),
-      in_proj_(load, model, model.hidden_size, InputSlices(prefix, spec, heads_), false),
-      conv_(load, {.name = prefix + "conv1d",
-                   .total = 2 * spec.num_key_heads * spec.key_dim + spec.num_value_heads * spec.value_dim,
-                   .parts = ConvChannels(spec, heads_),
-                   .num_taps = spec.num_taps,
-                   .activation = spec.activation}),
-      out_proj_(load, model, prefix + "out_proj", model.hidden_size, spec.num_value_heads * spec.value_dim,
-                {heads_.values.begin * spec.value_dim, heads_.values.count * spec.value_dim}, false) {
-  // GGUF files have -exp(A_log), and other names.
-  const bool is_gguf = !load.weights.Contains(prefix + "A_log") && load.weights.Contains(prefix + "A");
-  a_ = LoadFloats(load.weights, prefix + (is_gguf ? "A" : "A_log"), spec.num_value_heads, heads_.values);
-  if (!is_gguf) {
-    for (float& a : a_) a = -std::exp(a);
-  }
-  dt_bias_ = LoadFloats(load.weights, prefix + (is_gguf ? "dt.bias" : "dt_bias"), spec.num_value_heads, heads_.values);
-  norm_weight_ = LoadFloats(load.weights, prefix + "norm.weight", spec.value_dim, {0, spec.value_dim});
+      heads_(heads),
+      decay_(LoadDecayWeights(load.weights, prefix, spec.num_value_heads, heads.values)),
+      norm_weight_(LoadFloats(load.weights, prefix + "norm.weight", spec.value_dim, {0, spec.value_dim})) {
   const int64_t values_per_key = spec.num_value_heads / spec.num_key_heads;
-  step_.workspace->recurrent.Reserve(
-      step_.threads->num_threads(), LinearRecurrenceHeads::ScratchFloats(spec.key_dim, spec.value_dim, values_per_key));
+  const size_t floats = LinearRecurrenceHeads::ScratchFloats(spec.key_dim, spec.value_dim, values_per_key);
+  step().workspace->recurrent.Reserve(step().threads->num_threads(), floats);
 }
 
 RecurrentStateSpec GatedDeltaNet::state() const {
-  return {conv_.window_floats(), heads_.values.count, spec_.key_dim * spec_.value_dim};
+  return {conv().window_floats(), heads_.values.count, spec_.key_dim * spec_.value_dim};
 }
 
-int64_t GatedDeltaNet::scratch_floats(int64_t num_tokens) const {
-  return num_tokens * (row_floats() + heads_.values.count * spec_.value_dim);
-}
-
-void GatedDeltaNet::Reserve(int64_t max_tokens) const {
-  in_proj_.Reserve(max_tokens);
-  out_proj_.Reserve(max_tokens);
-}
-
-SequenceInputs GatedDeltaNet::Inputs(const RecurrentSequence& sequence, KVCache& cache, const float* rows) const {
-  return SequenceInputs(sequence, layer_,
-                        {.rows = rows + sequence.first_row * row_floats(),
-                         .row_stride = row_floats(),
-                         .width = z_offset(),
-                         .window = cache.window(layer_, sequence.block_ids),
-                         .num_taps = conv_.num_taps(),
-                         .num_channels = conv_.num_channels()});
-}
+int64_t GatedDeltaNet::scratch_floats(int64_t num_tokens) const { return num_tokens * (row_floats() + inner()); }
 
 void GatedDeltaNet::Forward(const std::vector<RecurrentSequence>& sequences, KVCache& cache, const float* x,
                             int64_t num_tokens, float* scratch, float* out, const int32_t* lora_slots) {
   float* const rows = scratch;
   float* const attended = rows + num_tokens * row_floats();
-  const int64_t width = heads_.values.count * spec_.value_dim;
-  in_proj_.Forward(x, hidden_size_, num_tokens, rows, row_floats(), lora_slots);
-  const int64_t num_keys = num_key_heads();
-  step_.threads->ParallelFor(static_cast<int64_t>(sequences.size()) * num_keys, [&](int64_t task, int thread) {
-    const RecurrentSequence& sequence = sequences[static_cast<size_t>(task / num_keys)];
-    float* const own_scratch = step_.workspace->recurrent.scratch[static_cast<size_t>(thread)].data();
-    RunKeyHead(sequence, Inputs(sequence, cache, rows), cache, task % num_keys, own_scratch, attended);
-  });
-  // The windows and the accepted drafts are inputs of all heads, so they may change only now.
-  for (const RecurrentSequence& sequence : sequences) {
-    conv_.SaveWindows(sequence, layer_, Inputs(sequence, cache, rows), cache);
-    KeepDrafts(sequence, layer_, rows, row_floats(), z_offset());
-  }
-  ForEachRow(step_, num_tokens, 4 * width, [&](int64_t row) {
+  const int64_t width = inner();
+  ProjectIn(x, num_tokens, rows, lora_slots);
+  RunParts(sequences, cache, rows, num_key_heads(),
+           [&](const RecurrentSequence& sequence, const SequenceInputs& inputs, int64_t key, float* own_scratch) {
+             RunKeyHead(sequence, inputs, cache, key, own_scratch, attended);
+           });
+  ForEachRow(step(), num_tokens, 4 * width, [&](int64_t row) {
     float* const y = attended + row * width;
     float* const z = rows + row * row_floats() + z_offset();
     for (int64_t i = 0; i < width; i += spec_.value_dim) {
-      step_.kernels->rms_norm(y + i, norm_weight_.data(), static_cast<float>(spec_.norm_eps), spec_.value_dim, y + i);
+      step().kernels->rms_norm(y + i, norm_weight_.data(), static_cast<float>(spec_.norm_eps), spec_.value_dim, y + i);
     }
-    step_.kernels->activation(kernels::Activation::kSilu, z, y, width, y);
+    step().kernels->activation(kernels::Activation::kSilu, z, y, width, y);
   });
-  out_proj_.Forward(attended, width, num_tokens, out, lora_slots);
+  ProjectOut(attended, num_tokens, out, lora_slots);
 }
 
 void GatedDeltaNet::RunKeyHead(const RecurrentSequence& sequence, const SequenceInputs& inputs, KVCache& cache,
@@ -190,23 +170,25 @@ void GatedDeltaNet::RunKeyHead(const RecurrentSequence& sequence, const Sequence
   const float scale = 1.0f / std::sqrt(static_cast<float>(key_dim));
   const auto prepare = [&](int64_t i, const LinearRecurrenceRow& row) {
     const float* const gates = inputs.Row(i);
-    conv_.Row(step_, inputs, i, key * key_dim, key_dim, row.query);
-    conv_.Row(step_, inputs, i, key_floats + key * key_dim, key_dim, row.key);
-    const kernels::Kernels& kernels = *step_.kernels;
+    conv().Row(step(), inputs, i, key * key_dim, key_dim, row.query);
+    conv().Row(step(), inputs, i, key_floats + key * key_dim, key_dim, row.key);
+    const kernels::Kernels& kernels = *step().kernels;
     kernels.scale(row.query, scale / std::sqrt(kernels.sum_of_squares(row.query, key_dim) + kL2NormEps), key_dim);
     kernels.scale(row.key, 1.0f / std::sqrt(kernels.sum_of_squares(row.key, key_dim) + kL2NormEps), key_dim);
-    for (size_t h = 0; h < heads.size(); ++h) {
-      const int64_t head = heads[h];
+    const auto num_heads = static_cast<int64_t>(heads.size());
+    for (int64_t h = 0; h < num_heads; ++h) {
+      const int64_t head = heads[static_cast<size_t>(h)];
       const auto index = static_cast<size_t>(head);
-      const auto step = static_cast<int64_t>(h);
-      conv_.Row(step_, inputs, i, 2 * key_floats + head * value_dim, value_dim, row.value + step * row.value_step);
-      row.decay[step * row.gate_step] = std::exp(a_[index] * Softplus(gates[a_offset() + head] + dt_bias_[index]));
-      row.beta[step * row.gate_step] = Sigmoid(gates[b_offset() + head]);
+      conv().Row(step(), inputs, i, 2 * key_floats + head * value_dim, value_dim, row.value + h * row.value_step);
+      row.decay[h * row.gate_step] =
+          std::exp(decay_.a[index] * Softplus(gates[a_offset() + head] + decay_.dt_bias[index]));
+      row.beta[h * row.gate_step] = Sigmoid(gates[b_offset() + head]);
     }
   };
-  RunLinearRecurrence(step_, sequence, cache,
-                      {.layer = layer_, .heads = heads, .key_dim = key_dim, .value_dim = value_dim, .delta_rule = true},
-                      scratch, attended, heads_.values.count * value_dim, prepare);
+  RunLinearRecurrence(
+      step(), sequence, cache,
+      {.layer = layer(), .heads = heads, .key_dim = key_dim, .value_dim = value_dim, .delta_rule = true}, scratch,
+      attended, inner(), prepare);
 }
 
 }  // namespace vllm

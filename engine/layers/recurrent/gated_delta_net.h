@@ -7,10 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/layers/linear/linear.h"
 #include "engine/layers/load_context.h"
-#include "engine/layers/recurrent/causal_conv.h"
-#include "engine/layers/recurrent/recurrent_mixer.h"
+#include "engine/layers/recurrent/conv_mixer.h"
+#include "engine/layers/recurrent/decay_weights.h"
 
 namespace vllm {
 
@@ -34,7 +33,7 @@ struct GatedDeltaNetSpec {
   double norm_eps = 1e-6;
 };
 
-class GatedDeltaNet final : public RecurrentMixer {
+class GatedDeltaNet final : public ConvMixer {
  public:
   // `layer`: among the layers with recurrent state. Throws as ColumnParallelLinear does, and ConfigError if the number
   // of ranks does not divide the number of value heads.
@@ -43,7 +42,6 @@ class GatedDeltaNet final : public RecurrentMixer {
 
   RecurrentStateSpec state() const override;
   int64_t scratch_floats(int64_t num_tokens) const override;
-  void Reserve(int64_t max_tokens) const override;
   void Forward(const std::vector<RecurrentSequence>& sequences, KVCache& cache, const float* x, int64_t num_tokens,
                float* scratch, float* out, const int32_t* lora_slots) override;
 
@@ -58,28 +56,23 @@ class GatedDeltaNet final : public RecurrentMixer {
   static std::vector<OutputSlice> InputSlices(const std::string& prefix, const GatedDeltaNetSpec& spec,
                                               const Heads& heads);
   static std::vector<Shard> ConvChannels(const GatedDeltaNetSpec& spec, const Heads& heads);
+  static Options MixerOptions(const std::string& prefix, const GatedDeltaNetSpec& spec, const Heads& heads);
+  GatedDeltaNet(const LoadContext& load, const ModelConfig& model, size_t layer, const std::string& prefix,
+                const GatedDeltaNetSpec& spec, const Heads& heads);
 
   int64_t num_key_heads() const { return static_cast<int64_t>(heads_.keys.size()); }
-  // The order of a row of in_proj_'s output: the inputs of the convolution (queries, keys, values), b, a, z.
-  int64_t b_offset() const { return conv_.num_channels(); }
+  // The order of a row of in_proj's output: the inputs of the convolution (queries, keys, values), b, a, z.
+  int64_t b_offset() const { return conv().num_channels(); }
   int64_t a_offset() const { return b_offset() + heads_.values.count; }
-  int64_t z_offset() const { return a_offset() + heads_.values.count; }
-  int64_t row_floats() const { return in_proj_.out_features(); }
-  SequenceInputs Inputs(const RecurrentSequence& sequence, KVCache& cache, const float* rows) const;
+  int64_t z_offset() const { return num_inputs(); }
   // Computes the value heads of key head `key` for all tokens of a sequence, and moves and saves their states.
   void RunKeyHead(const RecurrentSequence& sequence, const SequenceInputs& inputs, KVCache& cache, int64_t key,
                   float* scratch, float* attended) const;
 
-  const StepContext& step_;
   GatedDeltaNetSpec spec_;
-  size_t layer_;
-  int64_t hidden_size_;
   Heads heads_;
-  ColumnParallelLinear in_proj_;
-  CausalConv conv_;
-  std::vector<float> a_, dt_bias_;  // [values.count]; a_ is negative
+  DecayWeights decay_;              // of the value heads
   std::vector<float> norm_weight_;  // [value_dim]
-  RowParallelLinear out_proj_;
 };
 
 }  // namespace vllm

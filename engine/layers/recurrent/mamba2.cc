@@ -1,9 +1,11 @@
 #include "engine/layers/recurrent/mamba2.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "engine/config/errors.h"
 #include "engine/layers/for_each_row.h"
@@ -16,8 +18,6 @@ namespace {
 
 // Each thread computes B and C for its own heads, so few heads per part would repeat this work.
 constexpr int64_t kHeadsPerPart = 8;
-
-float Softplus(float x) { return x > 20.0f ? x : std::log1p(std::exp(x)); }
 
 Shard HeadsOf(const LoadContext& load, const Mamba2Spec& spec) {
   const int size = load.step.world_size();
@@ -36,56 +36,58 @@ Shard GroupsOf(const Mamba2Spec& spec, Shard heads) {
 
 }  // namespace
 
-std::vector<OutputSlice> Mamba2::InputSlices(const std::string& prefix, const Mamba2Spec& spec, Shard heads,
-                                             Shard groups) {
+ConvMixer::Options Mamba2::MixerOptions(const std::string& prefix, const Mamba2Spec& spec, Shard heads, Shard groups) {
   const int64_t inner = spec.num_heads * spec.head_dim;
   const int64_t group_floats = spec.num_groups * spec.state_size;
-  const int64_t total = 2 * inner + 2 * group_floats + spec.num_heads;
-  const auto slice = [&](int64_t part, Shard shard, int64_t size) {
-    return OutputSlice{prefix + "in_proj", total, {part + shard.begin * size, shard.count * size}};
+  const auto part = [](int64_t first, Shard shard, int64_t size) {
+    return Shard{first + shard.begin * size, shard.count * size};
   };
-  return {slice(inner, heads, spec.head_dim), slice(2 * inner, groups, spec.state_size),
-          slice(2 * inner + group_floats, groups, spec.state_size), slice(2 * inner + 2 * group_floats, heads, 1),
-          slice(0, heads, spec.head_dim)};
+  const auto slice = [&](Shard rows) {
+    return OutputSlice{prefix + "in_proj", 2 * inner + 2 * group_floats + spec.num_heads, rows};
+  };
+  Options options;
+  options.conv = {.name = prefix + "conv1d",
+                  .total = inner + 2 * group_floats,
+                  .parts = {part(0, heads, spec.head_dim), part(inner, groups, spec.state_size),
+                            part(inner + group_floats, groups, spec.state_size)},
+                  .num_taps = spec.num_taps,
+                  .has_bias = spec.conv_bias,
+                  .activation = spec.activation};
+  for (const Shard& channels : options.conv.parts) {
+    options.in_proj.push_back(slice({inner + channels.begin, channels.count}));
+    options.num_inputs += channels.count;
+  }
+  options.in_proj.push_back(slice(part(2 * inner + 2 * group_floats, heads, 1)));
+  options.in_proj.push_back(slice(part(0, heads, spec.head_dim)));
+  options.in_bias = spec.in_bias;
+  options.num_inputs += heads.count;
+  options.out_proj = prefix + "out_proj";
+  options.inner_size = inner;
+  options.inner = part(0, heads, spec.head_dim);
+  options.out_bias = spec.out_bias;
+  return options;
 }
 
 Mamba2::Mamba2(const LoadContext& load, const ModelConfig& model, size_t layer, const std::string& prefix,
                const Mamba2Spec& spec)
-    : step_(load.step),
+    : Mamba2(load, model, layer, prefix, spec, HeadsOf(load, spec), GroupsOf(spec, HeadsOf(load, spec))) {}
+
+Mamba2::Mamba2(const LoadContext& load, const ModelConfig& model, size_t layer, const std::string& prefix,
+               const Mamba2Spec& spec, Shard heads, Shard groups)
+    : ConvMixer(load, model, layer, MixerOptions(prefix, spec, heads, groups)),
       spec_(spec),
-      layer_(layer),
-      hidden_size_(model.hidden_size),
-      heads_(HeadsOf(load, spec)),
-      groups_(GroupsOf(spec, heads_)),
-      in_proj_(load, model, model.hidden_size, InputSlices(prefix, spec, heads_, groups_), spec.proj_bias),
-      conv_(load, {.name = prefix + "conv1d",
-                   .total = spec.num_heads * spec.head_dim + 2 * spec.num_groups * spec.state_size,
-                   .parts = {{heads_.begin * spec.head_dim, heads_.count * spec.head_dim},
-                             {spec.num_heads * spec.head_dim + groups_.begin * spec.state_size,
-                              groups_.count * spec.state_size},
-                             {spec.num_heads * spec.head_dim + (spec.num_groups + groups_.begin) * spec.state_size,
-                              groups_.count * spec.state_size}},
-                   .num_taps = spec.num_taps,
-                   .has_bias = spec.conv_bias,
-                   .activation = spec.activation}),
-      out_proj_(load, model, prefix + "out_proj", model.hidden_size, spec.num_heads * spec.head_dim,
-                {heads_.begin * spec.head_dim, heads_.count * spec.head_dim}, spec.proj_bias) {
-  // GGUF files have -exp(A_log), and other names.
-  const bool is_gguf = !load.weights.Contains(prefix + "A_log") && load.weights.Contains(prefix + "A");
-  a_ = LoadFloats(load.weights, prefix + (is_gguf ? "A" : "A_log"), spec.num_heads, heads_);
-  if (!is_gguf) {
-    for (float& a : a_) a = -std::exp(a);
-  }
-  dt_bias_ = LoadFloats(load.weights, prefix + (is_gguf ? "dt.bias" : "dt_bias"), spec.num_heads, heads_);
-  d_ = LoadFloats(load.weights, prefix + "D", spec.num_heads, heads_);
+      heads_(heads),
+      groups_(groups),
+      decay_(LoadDecayWeights(load.weights, prefix, spec.num_heads, heads)),
+      d_(LoadFloats(load.weights, prefix + "D", spec.num_heads, heads)) {
   if (spec.has_norm) {
     norm_weight_ = LoadFloats(load.weights, prefix + "norm.weight", spec.num_heads * spec.head_dim,
-                              {heads_.begin * spec.head_dim, heads_.count * spec.head_dim});
+                              {heads.begin * spec.head_dim, inner()});
   }
   parts_ = MakeParts();
-  step_.workspace->recurrent.Reserve(
-      step_.threads->num_threads(),
-      LinearRecurrenceHeads::ScratchFloats(spec.state_size, spec.head_dim, std::min(kHeadsPerPart, heads_per_group())));
+  const int64_t num_heads = std::min(kHeadsPerPart, heads_per_group());
+  const size_t floats = LinearRecurrenceHeads::ScratchFloats(spec.state_size, spec.head_dim, num_heads);
+  step().workspace->recurrent.Reserve(step().threads->num_threads(), floats);
 }
 
 std::vector<Mamba2::Part> Mamba2::MakeParts() const {
@@ -102,26 +104,11 @@ std::vector<Mamba2::Part> Mamba2::MakeParts() const {
 }
 
 RecurrentStateSpec Mamba2::state() const {
-  return {conv_.window_floats(), heads_.count, spec_.state_size * spec_.head_dim};
+  return {conv().window_floats(), heads_.count, spec_.state_size * spec_.head_dim};
 }
 
 int64_t Mamba2::scratch_floats(int64_t num_tokens) const {
   return num_tokens * (row_floats() + inner() + spec_.num_groups);
-}
-
-void Mamba2::Reserve(int64_t max_tokens) const {
-  in_proj_.Reserve(max_tokens);
-  out_proj_.Reserve(max_tokens);
-}
-
-SequenceInputs Mamba2::Inputs(const RecurrentSequence& sequence, KVCache& cache, const float* rows) const {
-  return SequenceInputs(sequence, layer_,
-                        {.rows = rows + sequence.first_row * row_floats(),
-                         .row_stride = row_floats(),
-                         .width = z_offset(),
-                         .window = cache.window(layer_, sequence.block_ids),
-                         .num_taps = conv_.num_taps(),
-                         .num_channels = conv_.num_channels()});
 }
 
 void Mamba2::Forward(const std::vector<RecurrentSequence>& sequences, KVCache& cache, const float* x,
@@ -129,21 +116,30 @@ void Mamba2::Forward(const std::vector<RecurrentSequence>& sequences, KVCache& c
   float* const rows = scratch;
   float* const y = rows + num_tokens * row_floats();
   float* const sums = y + num_tokens * inner();
-  in_proj_.Forward(x, hidden_size_, num_tokens, rows, row_floats(), lora_slots);
-  const auto num_parts = static_cast<int64_t>(parts_.size());
-  step_.threads->ParallelFor(static_cast<int64_t>(sequences.size()) * num_parts, [&](int64_t task, int thread) {
-    const RecurrentSequence& sequence = sequences[static_cast<size_t>(task / num_parts)];
-    float* const own_scratch = step_.workspace->recurrent.scratch[static_cast<size_t>(thread)].data();
-    RunPart(sequence, Inputs(sequence, cache, rows), cache, parts_[static_cast<size_t>(task % num_parts)], own_scratch,
-            y);
-  });
-  // The windows and the accepted drafts are inputs of all heads, so they may change only now.
-  for (const RecurrentSequence& sequence : sequences) {
-    conv_.SaveWindows(sequence, layer_, Inputs(sequence, cache, rows), cache);
-    KeepDrafts(sequence, layer_, rows, row_floats(), z_offset());
-  }
+  ProjectIn(x, num_tokens, rows, lora_slots);
+  Multiply(num_tokens, rows);
+  RunParts(sequences, cache, rows, static_cast<int64_t>(parts_.size()),
+           [&](const RecurrentSequence& sequence, const SequenceInputs& inputs, int64_t part, float* own_scratch) {
+             RunPart(sequence, inputs, cache, parts_[static_cast<size_t>(part)], own_scratch, y);
+           });
   Gate(rows, num_tokens, sums, y);
-  out_proj_.Forward(y, inner(), num_tokens, out, lora_slots);
+  ProjectOut(y, num_tokens, out, lora_slots);
+}
+
+void Mamba2::Multiply(int64_t num_tokens, float* rows) const {
+  const auto [z, x, b, c, dt] = spec_.multipliers;
+  const int64_t group_floats = groups_.count * spec_.state_size;
+  // In the order of a row.
+  const std::array<std::pair<double, int64_t>, 5> parts = {
+      {{x, inner()}, {b, group_floats}, {c, group_floats}, {dt, heads_.count}, {z, inner()}}};
+  if (std::ranges::all_of(parts, [](const auto& part) { return part.first == 1.0; })) return;
+  ForEachRow(step(), num_tokens, row_floats(), [&](int64_t row) {
+    float* part = rows + row * row_floats();
+    for (const auto& [multiplier, count] : parts) {
+      step().kernels->scale(part, static_cast<float>(multiplier), count);
+      part += count;
+    }
+  });
 }
 
 void Mamba2::RunPart(const RecurrentSequence& sequence, const SequenceInputs& inputs, KVCache& cache, const Part& part,
@@ -153,20 +149,20 @@ void Mamba2::RunPart(const RecurrentSequence& sequence, const SequenceInputs& in
   const auto min_dt = static_cast<float>(spec_.min_dt);
   const auto prepare = [&](int64_t i, const LinearRecurrenceRow& row) {
     const float* const own = inputs.Row(i);
-    conv_.Row(step_, inputs, i, inner() + part.group * spec_.state_size, spec_.state_size, row.key);
-    conv_.Row(step_, inputs, i, inner() + group_floats + part.group * spec_.state_size, spec_.state_size, row.query);
+    conv().Row(step(), inputs, i, inner() + part.group * spec_.state_size, spec_.state_size, row.key);
+    conv().Row(step(), inputs, i, inner() + group_floats + part.group * spec_.state_size, spec_.state_size, row.query);
     const auto num_heads = static_cast<int64_t>(part.heads.size());
     for (int64_t h = 0; h < num_heads; ++h) {
       const int64_t head = part.heads[static_cast<size_t>(h)];
       const auto index = static_cast<size_t>(head);
-      conv_.Row(step_, inputs, i, head * spec_.head_dim, spec_.head_dim, row.value + h * row.value_step);
-      const float dt = std::clamp(Softplus(own[dt_offset() + head] + dt_bias_[index]), min_dt, max_dt);
-      row.decay[h * row.gate_step] = std::exp(a_[index] * dt);
+      conv().Row(step(), inputs, i, head * spec_.head_dim, spec_.head_dim, row.value + h * row.value_step);
+      const float dt = std::clamp(Softplus(own[dt_offset() + head] + decay_.dt_bias[index]), min_dt, max_dt);
+      row.decay[h * row.gate_step] = std::exp(decay_.a[index] * dt);
       row.beta[h * row.gate_step] = dt;
     }
   };
-  RunLinearRecurrence(step_, sequence, cache,
-                      {.layer = layer_,
+  RunLinearRecurrence(step(), sequence, cache,
+                      {.layer = layer(),
                        .heads = part.heads,
                        .key_dim = spec_.state_size,
                        .value_dim = spec_.head_dim,
@@ -176,7 +172,7 @@ void Mamba2::RunPart(const RecurrentSequence& sequence, const SequenceInputs& in
 
 void Mamba2::Gate(const float* rows, int64_t num_tokens, float* sums, float* y) const {
   const int64_t width = inner();
-  const kernels::Kernels& kernels = *step_.kernels;
+  const kernels::Kernels& kernels = *step().kernels;
   const int64_t num_groups = spec_.num_groups;
   const int64_t group_width = heads_per_group() * spec_.head_dim;
   // Calls f(group, first column, number of columns) for the part of each group that this rank has.
@@ -188,10 +184,15 @@ void Mamba2::Gate(const float* rows, int64_t num_tokens, float* sums, float* y) 
       f(group, begin - first, end - begin);
     }
   };
-  ForEachRow(step_, num_tokens, 4 * width, [&](int64_t row) {
+  const auto multiply_by_gate = [&](int64_t row) {
     float* const own = y + row * width;
     kernels.activation(kernels::Activation::kSilu, rows + row * row_floats() + z_offset(), own, width, own);
+  };
+  const bool norm_before_gate = spec_.has_norm && spec_.norm_before_gate;
+  ForEachRow(step(), num_tokens, 4 * width, [&](int64_t row) {
+    if (!norm_before_gate) multiply_by_gate(row);
     if (!spec_.has_norm) return;
+    const float* const own = y + row * width;
     float* const row_sums = sums + row * num_groups;
     std::memset(row_sums, 0, static_cast<size_t>(num_groups) * sizeof(float));
     for_each_group([&](int64_t group, int64_t begin, int64_t count) {
@@ -199,14 +200,15 @@ void Mamba2::Gate(const float* rows, int64_t num_tokens, float* sums, float* y) 
     });
   });
   if (!spec_.has_norm) return;
-  step_.communicator->AllReduce(sums, num_tokens * num_groups);
-  ForEachRow(step_, num_tokens, 2 * width, [&](int64_t row) {
+  step().communicator->AllReduce(sums, num_tokens * num_groups);
+  ForEachRow(step(), num_tokens, 2 * width, [&](int64_t row) {
     float* const own = y + row * width;
     for_each_group([&](int64_t group, int64_t begin, int64_t count) {
       const float mean = sums[row * num_groups + group] / static_cast<float>(group_width);
       const float factor = 1.0f / std::sqrt(mean + static_cast<float>(spec_.norm_eps));
       kernels.mul_scaled(own + begin, norm_weight_.data() + begin, factor, count, own + begin);
     });
+    if (norm_before_gate) multiply_by_gate(row);
   });
 }
 

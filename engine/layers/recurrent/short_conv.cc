@@ -15,65 +15,55 @@ void Multiply(float* x, const float* y, int64_t n) {
 
 }  // namespace
 
+ConvMixer::Options ShortConv::MixerOptions(const LoadContext& load, const ModelConfig& model, const std::string& prefix,
+                                           const ShortConvSpec& spec) {
+  const int64_t size = model.hidden_size;
+  const Shard channels = ShardOf(size, load.step.rank(), load.step.world_size());
+  Options options;
+  for (const int64_t part : {int64_t{0}, size, 2 * size}) {
+    options.in_proj.push_back({prefix + "in_proj", 3 * size, {part + channels.begin, channels.count}});
+  }
+  options.in_bias = spec.has_bias;
+  options.conv = {.name = prefix + "conv",
+                  .total = size,
+                  .parts = {channels},
+                  .num_taps = spec.num_taps,
+                  .has_bias = spec.has_bias,
+                  .activation = {}};
+  options.num_inputs = channels.count;
+  options.out_proj = prefix + "out_proj";
+  options.inner_size = size;
+  options.inner = channels;
+  options.out_bias = spec.has_bias;
+  return options;
+}
+
 ShortConv::ShortConv(const LoadContext& load, const ModelConfig& model, size_t layer, const std::string& prefix,
                      const ShortConvSpec& spec)
-    : step_(load.step),
-      layer_(layer),
-      hidden_size_(model.hidden_size),
-      channels_(ShardOf(model.hidden_size, load.step.rank(), load.step.world_size())),
-      in_proj_(load, model, model.hidden_size,
-               {{prefix + "in_proj", 3 * hidden_size_, channels_},
-                {prefix + "in_proj", 3 * hidden_size_, {hidden_size_ + channels_.begin, channels_.count}},
-                {prefix + "in_proj", 3 * hidden_size_, {2 * hidden_size_ + channels_.begin, channels_.count}}},
-               spec.has_bias),
-      conv_(load, {.name = prefix + "conv",
-                   .total = model.hidden_size,
-                   .parts = {channels_},
-                   .num_taps = spec.num_taps,
-                   .has_bias = spec.has_bias,
-                   .activation = {}}),
-      out_proj_(load, model, prefix + "out_proj", model.hidden_size, model.hidden_size, channels_, spec.has_bias) {}
-
-void ShortConv::Reserve(int64_t max_tokens) const {
-  in_proj_.Reserve(max_tokens);
-  out_proj_.Reserve(max_tokens);
-}
-
-SequenceInputs ShortConv::Inputs(const RecurrentSequence& sequence, KVCache& cache, const float* rows) const {
-  return SequenceInputs(sequence, layer_,
-                        {.rows = rows + sequence.first_row * 3 * channels_.count,
-                         .row_stride = 3 * channels_.count,
-                         .width = channels_.count,
-                         .window = cache.window(layer_, sequence.block_ids),
-                         .num_taps = conv_.num_taps(),
-                         .num_channels = channels_.count});
-}
+    : ConvMixer(load, model, layer, MixerOptions(load, model, prefix, spec)) {}
 
 void ShortConv::Forward(const std::vector<RecurrentSequence>& sequences, KVCache& cache, const float* x,
                         int64_t num_tokens, float* scratch, float* out, const int32_t* lora_slots) {
-  const int64_t count = channels_.count;
+  const int64_t count = inner();
   float* const rows = scratch;  // [num_tokens, 3, count]: B, which becomes B * x; C; x
   float* const mixed = rows + num_tokens * 3 * count;
-  in_proj_.Forward(x, hidden_size_, num_tokens, rows, 3 * count, lora_slots);
-  ForEachRow(step_, num_tokens, count, [&](int64_t row) {
+  ProjectIn(x, num_tokens, rows, lora_slots);
+  ForEachRow(step(), num_tokens, count, [&](int64_t row) {
     float* const b = rows + row * 3 * count;
     Multiply(b, b + 2 * count, count);
   });
-  ForEachRow(step_, num_tokens, conv_.num_taps() * count, [&](int64_t row) {
+  ForEachRow(step(), num_tokens, conv().num_taps() * count, [&](int64_t row) {
     // Sequences are in the order of their rows, which are all rows of the step.
     const auto next = std::upper_bound(sequences.begin(), sequences.end(), row,
                                        [](int64_t r, const RecurrentSequence& s) { return r < s.first_row; });
     const RecurrentSequence& sequence = *(next - 1);
     const SequenceInputs inputs = Inputs(sequence, cache, rows);
     float* const y = mixed + row * count;
-    conv_.Row(step_, inputs, sequence.num_accepted + row - sequence.first_row, 0, count, y);
+    conv().Row(step(), inputs, sequence.num_accepted + row - sequence.first_row, 0, count, y);
     Multiply(y, rows + (row * 3 + 1) * count, count);
   });
-  for (const RecurrentSequence& sequence : sequences) {
-    conv_.SaveWindows(sequence, layer_, Inputs(sequence, cache, rows), cache);
-    KeepDrafts(sequence, layer_, rows, 3 * count, count);
-  }
-  out_proj_.Forward(mixed, count, num_tokens, out, lora_slots);
+  SaveInputs(sequences, cache, rows);
+  ProjectOut(mixed, num_tokens, out, lora_slots);
 }
 
 }  // namespace vllm

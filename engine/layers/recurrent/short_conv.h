@@ -7,10 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/layers/linear/linear.h"
 #include "engine/layers/load_context.h"
-#include "engine/layers/recurrent/causal_conv.h"
-#include "engine/layers/recurrent/recurrent_mixer.h"
+#include "engine/layers/recurrent/conv_mixer.h"
 
 namespace vllm {
 
@@ -19,28 +17,20 @@ struct ShortConvSpec {
   bool has_bias = false;  // of in_proj, the convolution and out_proj
 };
 
-class ShortConv final : public RecurrentMixer {
+class ShortConv final : public ConvMixer {
  public:
   // `layer`: among the layers with recurrent state. Throws as ColumnParallelLinear does.
   ShortConv(const LoadContext& load, const ModelConfig& model, size_t layer, const std::string& prefix,
             const ShortConvSpec& spec);
 
-  RecurrentStateSpec state() const override { return {.window_floats = conv_.window_floats()}; }
-  int64_t scratch_floats(int64_t num_tokens) const override { return num_tokens * 4 * channels_.count; }
-  void Reserve(int64_t max_tokens) const override;
+  RecurrentStateSpec state() const override { return {.window_floats = conv().window_floats()}; }
+  int64_t scratch_floats(int64_t num_tokens) const override { return num_tokens * 4 * inner(); }
   void Forward(const std::vector<RecurrentSequence>& sequences, KVCache& cache, const float* x, int64_t num_tokens,
                float* scratch, float* out, const int32_t* lora_slots) override;
 
  private:
-  SequenceInputs Inputs(const RecurrentSequence& sequence, KVCache& cache, const float* rows) const;
-
-  const StepContext& step_;
-  size_t layer_;
-  int64_t hidden_size_;
-  Shard channels_;
-  ColumnParallelLinear in_proj_;
-  CausalConv conv_;
-  RowParallelLinear out_proj_;
+  static Options MixerOptions(const LoadContext& load, const ModelConfig& model, const std::string& prefix,
+                              const ShortConvSpec& spec);
 };
 
 }  // namespace vllm

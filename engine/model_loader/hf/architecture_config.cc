@@ -7,6 +7,7 @@
 #include "engine/config/escape.h"
 #include "engine/model_loader/hf/gemma3n_config.h"
 #include "engine/model_loader/hf/gemma4_config.h"
+#include "engine/model_loader/hf/mamba_config.h"
 #include "engine/model_loader/hf/mla_config.h"
 
 namespace vllm {
@@ -113,12 +114,18 @@ void ReadLinearAttention(const ConfigFields& fields, ModelConfig& config) {
   }
 }
 
-// The config's intermediate_size is a base value, unless block_auto_adjust_ff_dim is false.
+// In the config of dense models, intermediate_size is a base value unless block_auto_adjust_ff_dim is false.
 void ReadLfm2(const ConfigFields& fields, ModelConfig& config) {
   constexpr int64_t kMaxTaps = 64;
   config.conv_l_cache = fields.RequiredInt("conv_L_cache", 1, kMaxTaps);
   config.conv_bias = fields.Bool("conv_bias").value_or(false);
   if (fields.Has("tie_embedding")) config.tie_word_embeddings = *fields.Bool("tie_embedding");
+  if (config.model_type == "lfm2_moe") {
+    ReadExperts(fields, "num_experts", config);
+    config.use_expert_bias = fields.Bool("use_expert_bias").value_or(true);
+    config.routed_scaling_factor = Multiplier(fields, "routed_scaling_factor");
+    return;
+  }
   if (!fields.Bool("block_auto_adjust_ff_dim").value_or(true)) return;
   const double factor = fields.PositiveDouble("block_ffn_dim_multiplier", kMaxMultiplier).value_or(1.0);
   const int64_t multiple = fields.Int("block_multiple_of", 1, kMaxSize).value_or(256);
@@ -173,6 +180,15 @@ void ReadGroupedExperts(const ConfigFields& fields, const char* count, const cha
     fields.Reject("num_experts_per_tok",
                   "more than the " + std::to_string(config.topk_group * group_size) + " experts of topk_group groups");
   }
+}
+
+void ReadNemotronHExperts(const ConfigFields& fields, ModelConfig& config) {
+  if (NemotronHPattern(fields).find('E') == std::string::npos) return;
+  ReadGroupedExperts(fields, "n_routed_experts", "n_shared_experts", config);
+  if (fields.RequiredInt("n_shared_experts", 1, kMaxSharedExperts) != 1) {
+    fields.Reject("n_shared_experts", "only 1 is supported for this model_type");
+  }
+  config.shared_expert_intermediate_size = fields.RequiredInt("moe_shared_expert_intermediate_size", 1, kMaxSize);
 }
 
 void ReadGlm4Moe(const ConfigFields& fields, ModelConfig& config) {
@@ -235,37 +251,6 @@ void ReadGraniteMoe(const ConfigFields& fields, ModelConfig& config) {
       fields.Int("shared_intermediate_size", needs_shared ? 1 : 0, kMaxSize).value_or(0);
 }
 
-void ReadMamba(const ConfigFields& fields, ModelConfig& config) {
-  constexpr int64_t kMaxTaps = 64;
-  constexpr int64_t kMaxMambaHeads = 4096;
-  constexpr int64_t kMaxStateSize = 4096;
-  config.mamba_n_heads = fields.RequiredInt("mamba_n_heads", 1, kMaxMambaHeads);
-  config.mamba_n_groups = fields.RequiredInt("mamba_n_groups", 1, config.mamba_n_heads);
-  config.mamba_d_state = fields.RequiredInt("mamba_d_state", 1, kMaxStateSize);
-  config.mamba_d_conv = fields.RequiredInt("mamba_d_conv", 1, kMaxTaps);
-  const int64_t inner = fields.RequiredInt("mamba_expand", 1, kMaxTaps) * config.hidden_size;
-  if (inner % config.mamba_n_heads != 0) {
-    fields.Reject("mamba_n_heads", "does not divide mamba_expand * hidden_size " + std::to_string(inner));
-  }
-  if (config.mamba_n_heads % config.mamba_n_groups != 0) {
-    fields.Reject("mamba_n_groups", "does not divide mamba_n_heads " + std::to_string(config.mamba_n_heads));
-  }
-  config.mamba_d_head = inner / config.mamba_n_heads;
-  if (fields.Has("mamba_d_head") && !fields.At("mamba_d_head").is_string() &&
-      fields.RequiredInt("mamba_d_head", 1, kMaxSize) != config.mamba_d_head) {
-    fields.Reject("mamba_d_head",
-                  "mamba_expand * hidden_size / mamba_n_heads is " + std::to_string(config.mamba_d_head));
-  }
-  config.mamba_conv_bias = fields.Bool("mamba_conv_bias").value_or(true);
-  config.mamba_proj_bias = fields.Bool("mamba_proj_bias").value_or(false);
-  // transformers writes [0.0, {"__float__": "Infinity"}] for no limit.
-  if (fields.Has("time_step_limit")) {
-    const nlohmann::json& limit = fields.At("time_step_limit");
-    const bool is_unlimited = limit.is_array() && limit.size() == 2 && limit[0] == 0.0 && !limit[1].is_number();
-    if (!is_unlimited) fields.Reject("time_step_limit", "only no limit is supported");
-  }
-}
-
 // The positions of Granite 4's layers may be left to the causal mask and to Mamba.
 void ReadGraniteHybridLayers(const ConfigFields& fields, ModelConfig& config) {
   const char* name = fields.Has("layers_block_type") ? "layers_block_type" : "layer_types";
@@ -282,7 +267,7 @@ void ReadGraniteHybridLayers(const ConfigFields& fields, ModelConfig& config) {
                             "; known: attention, full_attention, linear_attention, mamba)");
     }
   }
-  if (has_mamba) ReadMamba(fields, config);
+  if (has_mamba) ReadGraniteMamba(fields, config);
 }
 
 void ReadPhimoe(const ConfigFields& fields, ModelConfig& config) {
@@ -365,6 +350,12 @@ void ReadDenseLayers(const ConfigFields& fields, ModelConfig& config) {
 void ReadExpertLayers(const ConfigFields& fields, ModelConfig& config) {
   if (config.num_experts == 0) return;
   if (config.model_type == "ernie4_5_moe") return ReadErnieMoeLayers(fields, config);
+  if (config.model_type == "nemotron_h") return;
+  if (config.model_type == "lfm2_moe") {
+    const auto num_dense = static_cast<size_t>(fields.RequiredInt("num_dense_layers", 0, kMaxSize));
+    for (size_t i = num_dense; i < config.layers.size(); ++i) config.layers[i].is_moe = true;
+    return;
+  }
   if (config.model_type == "glm4_moe" || HasMLA(config.model_type)) return ReadDenseLayers(fields, config);
   const int64_t step = fields.Int("decoder_sparse_step", 1, kMaxSize).value_or(1);
   for (size_t i = 0; i < config.layers.size(); ++i) {
@@ -395,7 +386,7 @@ void ReadMixerTypes(const ConfigFields& fields, const std::vector<std::string>& 
 
 void ReadMixers(const ConfigFields& fields, ModelConfig& config) {
   const bool has_linear_attention = HasLinearAttention(config.model_type);
-  if (!has_linear_attention && config.model_type != "lfm2") return;
+  if (!has_linear_attention && config.model_type != "lfm2" && config.model_type != "lfm2_moe") return;
   const std::vector<std::string> types = fields.Strings("layer_types");
   if (!types.empty()) {
     return has_linear_attention
@@ -465,7 +456,13 @@ void ReadArchitectureConfig(const ConfigFields& fields, ModelConfig& config) {
   if (model_type == "mixtral") ReadExperts(fields, "num_local_experts", config);
   if (model_type == "qwen3_moe")
     ReadExperts(fields, fields.Has("num_local_experts") ? "num_local_experts" : "num_experts", config);
-  if (model_type == "lfm2") ReadLfm2(fields, config);
+  if (model_type == "lfm2" || model_type == "lfm2_moe") ReadLfm2(fields, config);
+  if (model_type == "mamba2") ReadMamba2(fields, config);
+  if (model_type == "falcon_h1") ReadFalconH1(fields, config);
+  if (model_type == "nemotron_h") {
+    ReadNemotronH(fields, config);
+    ReadNemotronHExperts(fields, config);
+  }
   if (HasLinearAttention(model_type)) {
     ReadLinearAttention(fields, config);
     if (model_type != "qwen3_5_text") ReadExperts(fields, "num_experts", config);
@@ -492,6 +489,8 @@ void ReadLayerConfigs(const ConfigFields& fields, ModelConfig& config) {
   ReadMixers(fields, config);
   ReadRopeLayers(fields, config);
   if (config.model_type == "granitemoehybrid") ReadGraniteHybridLayers(fields, config);
+  if (config.model_type == "nemotron_h") ReadNemotronHLayers(fields, config);
+  if (config.model_type == "mamba2" || config.model_type == "falcon_h1") SetMambaLayers(config);
   ReadExpertLayers(fields, config);
   ReadWindows(fields, config);
   if (config.model_type == "gemma3n_text") ReadGemma3nLayers(fields, config);

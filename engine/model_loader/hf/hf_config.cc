@@ -15,6 +15,7 @@
 #include "engine/model_loader/hf/architecture_config.h"
 #include "engine/model_loader/hf/encoder_config.h"
 #include "engine/model_loader/hf/hf_defaults.h"
+#include "engine/model_loader/hf/mamba_config.h"
 #include "engine/model_loader/hf/mla_config.h"
 #include "engine/model_loader/hf/rope_config.h"
 #include "engine/model_loader/json_file.h"
@@ -90,8 +91,16 @@ void ReadSizes(const ConfigFields& fields, ModelConfig& config) {
   config.vocab_size = fields.RequiredInt("vocab_size", 1, kMaxSize);
   const char* hidden = NameOf(fields, {"hidden_size", "n_embd"});
   config.hidden_size = fields.RequiredInt(hidden, 1, kMaxSize);
+  if (config.model_type == "nemotron_h") {
+    config.num_hidden_layers = static_cast<int64_t>(NemotronHPattern(fields).size());
+  } else {
+    config.num_hidden_layers = fields.RequiredInt(NameOf(fields, {"num_hidden_layers", "n_layer"}), 1, kMaxLayers);
+  }
+  if (config.model_type == "mamba2") {
+    config.max_position_embeddings = fields.Int("max_position_embeddings", 1, kMaxSize).value_or(kUnlimitedPositions);
+    return;  // no attention and no MLP
+  }
   config.intermediate_size = ReadIntermediateSize(fields, config);
-  config.num_hidden_layers = fields.RequiredInt(NameOf(fields, {"num_hidden_layers", "n_layer"}), 1, kMaxLayers);
   const char* heads = NameOf(fields, {"num_attention_heads", "n_head"});
   config.num_attention_heads = fields.RequiredInt(heads, 1, kMaxHeads);
   config.num_key_value_heads = ReadKVHeads(fields, config);
@@ -156,8 +165,9 @@ ModelConfig LoadModelConfig(const std::string& directory, const ArchitectureChec
   ReadSizes(fields, config);
   const char* act = NameOf(fields, {"hidden_act", "activation_function", "activation"});
   config.hidden_act = fields.String(act).value_or(config.hidden_act);
-  const char* eps = config.model_type == "starcoder2" ? "norm_epsilon"
-                    : config.model_type == "nemotron" || config.model_type == "lfm2"
+  const char* eps = config.model_type == "starcoder2"                                    ? "norm_epsilon"
+                    : config.model_type == "mamba2" || config.model_type == "nemotron_h" ? "layer_norm_epsilon"
+                    : config.model_type == "nemotron" || config.model_type.starts_with("lfm2")
                         ? "norm_eps"
                         : NameOf(fields, {"rms_norm_eps", "layer_norm_epsilon", "layer_norm_eps"});
   config.rms_norm_eps = fields.PositiveDouble(eps, 1.0).value_or(config.rms_norm_eps);

@@ -32,19 +32,30 @@ DecoderLayer::DecoderLayer(const LoadContext& load, const DecoderSpec& decoder, 
       hidden_size_(load.config.model.hidden_size),
       residual_scale_(static_cast<float>(decoder.residual_scale)),
       parallel_(spec.parallel),
-      attention_norms_(MakeNorms(load, decoder, spec.attention_block, prefix)),
-      mlp_norms_(MakeNorms(load, decoder, spec.mlp_block, prefix)),
-      mixer_(MakeMixer(load, spec, cached.recurrent.size(), prefix + spec.attention_block.prefix)) {
-  if (mixer_ != nullptr) {
-    cached.recurrent.push_back(mixer_->state());
-  } else if (spec.mla) {
+      parallel_mixer_(spec.parallel_mixer) {
+  if (spec.has_attention_block) MakeNorms(load, decoder, spec.attention_block, prefix, attention_norms_);
+  if (spec.has_mlp_block) MakeNorms(load, decoder, spec.mlp_block, prefix, mlp_norms_);
+  if (spec.has_attention_block) {
+    mixer_ = MakeMixer(load, spec, cached.recurrent.size(),
+                       prefix + (parallel_mixer_ ? parallel_mixer_->mixer_prefix : spec.attention_block.prefix));
+  }
+  if (mixer_ != nullptr) cached.recurrent.push_back(mixer_->state());
+  if (spec.mla) {
     mla_.emplace(load, load.config.model, kv_layer, prefix + spec.attention_block.prefix, *spec.mla);
     cached.attention.push_back(mla_->kv_layer());
-  } else {
+  } else if (spec.has_attention_block && (mixer_ == nullptr || parallel_mixer_)) {
     attention_.emplace(load, load.config.model, kv_layer, prefix + spec.attention_block.prefix, spec.attention);
     std::vector<KVCacheSpec>& layers = spec.attention.look_ahead > 0 ? cached.encoder : cached.attention;
     if (kv_layer == layers.size()) layers.push_back(attention_->kv_layer());
   }
+  if (spec.has_mlp_block) BuildMlp(load, spec, prefix);
+  if (spec.per_layer_input) per_layer_input_.emplace(load, load.config.model, prefix, *spec.per_layer_input);
+  if (spec.alt_up) alt_up_.emplace(load, load.config.model, prefix, *spec.alt_up);
+  if (spec.laurel) laurel_.emplace(load, load.config.model, prefix, *spec.laurel);
+  if (!spec.layer_scalar.empty()) layer_scalar_ = LoadLayerScalar(load.weights, prefix + spec.layer_scalar);
+}
+
+void DecoderLayer::BuildMlp(const LoadContext& load, const LayerSpec& spec, const std::string& prefix) {
   const std::string mlp_prefix = prefix + spec.mlp_block.prefix;
   if (spec.moe) {
     moe_.emplace(load, load.config.model, mlp_prefix, *spec.moe);
@@ -53,29 +64,24 @@ DecoderLayer::DecoderLayer(const LoadContext& load, const DecoderSpec& decoder, 
   } else {
     mlp_.emplace(load, load.config.model, mlp_prefix, spec.mlp);
   }
-  if (spec.per_layer_input) per_layer_input_.emplace(load, load.config.model, prefix, *spec.per_layer_input);
-  if (spec.alt_up) alt_up_.emplace(load, load.config.model, prefix, *spec.alt_up);
-  if (spec.laurel) laurel_.emplace(load, load.config.model, prefix, *spec.laurel);
-  if (!spec.layer_scalar.empty()) layer_scalar_ = LoadLayerScalar(load.weights, prefix + spec.layer_scalar);
 }
 
-DecoderLayer::Norms DecoderLayer::MakeNorms(const LoadContext& load, const DecoderSpec& decoder, const BlockSpec& block,
-                                            const std::string& prefix) const {
-  Norms norms;
+void DecoderLayer::MakeNorms(const LoadContext& load, const DecoderSpec& decoder, const BlockSpec& block,
+                             const std::string& prefix, Norms& norms) const {
   const auto make = [&](const std::string& name, std::optional<Norm>& norm) {
     if (!name.empty()) norm.emplace(load, prefix + name, hidden_size_, decoder.norm);
   };
   make(block.in_norm, norms.in);
   make(block.out_norm, norms.out);
   make(block.sum_norm, norms.sum);
-  return norms;
 }
 
 int64_t DecoderLayer::scratch_floats(int64_t num_tokens) const {
   int64_t floats = 0;
   if (attention_) floats = attention_->scratch_floats(num_tokens);
   if (mla_) floats = mla_->scratch_floats(num_tokens);
-  if (mixer_ != nullptr) floats = mixer_->scratch_floats(num_tokens);
+  if (mixer_ != nullptr) floats = std::max(floats, mixer_->scratch_floats(num_tokens));
+  if (parallel_mixer_) floats += 2 * num_tokens * hidden_size_;
   if (mlp_) floats = std::max(floats, mlp_->scratch_floats(num_tokens));
   if (moe_) floats = std::max(floats, moe_->scratch_floats(num_tokens));
   if (mlp_with_experts_) floats = std::max(floats, mlp_with_experts_->scratch_floats(num_tokens));
@@ -110,19 +116,23 @@ void DecoderLayer::Forward(const ModelInput& input, KVCache& cache, const std::v
     norms.in->Forward(hidden, num_tokens, normed);
     x = normed;
   };
-  norm_input(attention_norms_);
-  Mix(input, cache, tables, x, inner, delta);
+  if (attention_ || mixer_ != nullptr) {
+    norm_input(attention_norms_);
+    Mix(input, cache, tables, x, inner, delta);
+  }
   if (parallel_) {
     // This norm reads the hidden states without attention's output, so run it before AddDelta.
     norm_input(mlp_norms_);
     AddDelta(attention_norms_, num_tokens, delta, hidden);
   } else {
-    AddDelta(attention_norms_, num_tokens, delta, hidden);
+    if (attention_ || mixer_ != nullptr) AddDelta(attention_norms_, num_tokens, delta, hidden);
     x = hidden;
     norm_input(mlp_norms_);
   }
-  RunMlp(input, x, hidden, inner, delta);
-  AddDelta(mlp_norms_, num_tokens, delta, hidden);
+  if (has_mlp()) {
+    RunMlp(input, x, hidden, inner, delta);
+    AddDelta(mlp_norms_, num_tokens, delta, hidden);
+  }
   if (per_layer_input_) {
     per_layer_input_->Forward(scratch.per_layer_inputs.as<float>(), hidden, num_tokens, inner, delta, input.lora_slots);
     ForEachRow(step_, num_tokens, hidden_size_, [&](int64_t row) {
@@ -137,13 +147,39 @@ void DecoderLayer::Forward(const ModelInput& input, KVCache& cache, const std::v
 void DecoderLayer::Mix(const ModelInput& input, KVCache& cache, const std::vector<RotaryAngles>& tables, const float* x,
                        float* scratch, float* out) {
   const auto num_tokens = static_cast<int64_t>(input.token_ids.size());
-  if (attention_) {
+  if (parallel_mixer_) {
+    MixBoth(input, cache, tables, x, scratch, out);
+  } else if (attention_) {
     attention_->Forward(input.attention, cache, tables, x, num_tokens, scratch, out, input.lora_slots);
   } else if (mla_) {
     mla_->Forward(input.attention, cache, tables, x, num_tokens, scratch, out, input.lora_slots);
   } else {
     mixer_->Forward(input.recurrent, cache, x, num_tokens, scratch, out, input.lora_slots);
   }
+}
+
+void DecoderLayer::MixBoth(const ModelInput& input, KVCache& cache, const std::vector<RotaryAngles>& tables,
+                           const float* x, float* scratch, float* out) {
+  const auto num_tokens = static_cast<int64_t>(input.token_ids.size());
+  float* const scaled = scratch;  // [num_tokens, hidden_size]
+  float* const mixed = scaled + num_tokens * hidden_size_;
+  float* const inner = mixed + num_tokens * hidden_size_;
+  const auto scale = [&](double factor, const float* from, float* to) {
+    ForEachRow(step_, num_tokens, hidden_size_, [&](int64_t row) {
+      float* const own = to + row * hidden_size_;
+      if (from != to) std::copy_n(from + row * hidden_size_, hidden_size_, own);
+      if (factor != 1.0) step_.kernels->scale(own, static_cast<float>(factor), hidden_size_);
+    });
+  };
+  scale(parallel_mixer_->mixer_in, x, scaled);
+  mixer_->Forward(input.recurrent, cache, scaled, num_tokens, inner, mixed, input.lora_slots);
+  scale(parallel_mixer_->attention_in, x, scaled);
+  attention_->Forward(input.attention, cache, tables, scaled, num_tokens, inner, out, input.lora_slots);
+  scale(parallel_mixer_->attention_out, out, out);
+  ForEachRow(step_, num_tokens, hidden_size_, [&](int64_t row) {
+    step_.kernels->add_scaled(out + row * hidden_size_, mixed + row * hidden_size_,
+                              static_cast<float>(parallel_mixer_->mixer_out), hidden_size_);
+  });
 }
 
 void DecoderLayer::ForwardStreams(const ModelInput& input, KVCache& cache, const std::vector<RotaryAngles>& tables,

@@ -45,10 +45,14 @@ class DecoderLayer {
   struct Norms {
     std::optional<Norm> in, out, sum;
   };
-  Norms MakeNorms(const LoadContext& load, const DecoderSpec& decoder, const BlockSpec& block,
-                  const std::string& prefix) const;
+  void BuildMlp(const LoadContext& load, const LayerSpec& spec, const std::string& prefix);
+  void MakeNorms(const LoadContext& load, const DecoderSpec& decoder, const BlockSpec& block, const std::string& prefix,
+                 Norms& norms) const;
   void Mix(const ModelInput& input, KVCache& cache, const std::vector<RotaryAngles>& tables, const float* x,
            float* scratch, float* out);
+  void MixBoth(const ModelInput& input, KVCache& cache, const std::vector<RotaryAngles>& tables, const float* x,
+               float* scratch, float* out);
+  bool has_mlp() const { return mlp_ || moe_ || mlp_with_experts_; }
   void RunMlp(const ModelInput& input, const float* x, const float* hidden, float* scratch, float* out);
   // Computes hidden = sum_norm(hidden + residual_scale * out_norm(delta)); overwrites delta.
   void AddDelta(const Norms& norms, int64_t num_tokens, float* delta, float* hidden) const;
@@ -59,9 +63,10 @@ class DecoderLayer {
   bool parallel_;
   Norms attention_norms_, mlp_norms_;
   std::unique_ptr<RecurrentMixer> mixer_;
-  // If there is no mixer_, one of these.
+  // Without a mixer_, and without parallel_mixer_, one of these.
   std::optional<DecoderAttention> attention_;
   std::optional<MLAAttention> mla_;
+  std::optional<ParallelMixerSpec> parallel_mixer_;  // if there are both mixer_ and attention_
   std::optional<Mlp> mlp_;
   std::optional<SparseMoe> moe_;
   std::optional<MlpWithExperts> mlp_with_experts_;

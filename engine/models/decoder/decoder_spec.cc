@@ -60,6 +60,8 @@ DecoderSpec BaseDecoderSpec(const ModelConfig& config) {
     layer.mlp.intermediate_size = config.IntermediateSize(layer_config);
     layer.mlp.gate_cutoff = layer_config.gate_cutoff;
     layer.attention.rotary_table = !layer_config.use_rope ? -1 : layer_config.use_local_rope ? 1 : 0;
+    layer.has_attention_block = layer_config.mixer != LayerMixer::kNone;
+    layer.has_mlp_block = layer_config.has_mlp;
     spec.layer.push_back(layer);
   }
   return spec;
@@ -75,7 +77,25 @@ MoeSpec BaseMoeSpec(const ModelConfig& config, const MlpSpec& mlp) {
   moe.routing.routed_scaling_factor = config.routed_scaling_factor;
   moe.routing.n_group = config.n_group;
   moe.routing.topk_group = config.topk_group;
+  moe.latent_size = config.moe_latent_size;
   return moe;
+}
+
+Mamba2Spec BaseMamba2Spec(const ModelConfig& config) {
+  return {.num_heads = config.mamba_n_heads,
+          .head_dim = config.mamba_d_head,
+          .num_groups = config.mamba_n_groups,
+          .state_size = config.mamba_d_state,
+          .num_taps = config.mamba_d_conv,
+          .conv_bias = config.mamba_conv_bias,
+          .in_bias = config.mamba_proj_bias,
+          .out_bias = config.mamba_out_proj_bias,
+          .activation = ActivationByName(config),
+          .min_dt = config.mamba_min_dt,
+          .has_norm = config.mamba_rms_norm,
+          .norm_before_gate = config.mamba_norm_before_gate,
+          .norm_eps = config.rms_norm_eps,
+          .multipliers = config.falcon_h1.ssm};
 }
 
 }  // namespace vllm

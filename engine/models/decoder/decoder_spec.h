@@ -34,15 +34,28 @@ struct BlockSpec {
   std::string sum_norm;
 };
 
+// Falcon-H1: attention and a recurrent mixer read the same input x, and the output of the block is
+// attention_out * attention(attention_in * x) + mixer_out * mixer(mixer_in * x).
+struct ParallelMixerSpec {
+  double attention_in = 1.0;
+  double attention_out = 1.0;
+  double mixer_in = 1.0;
+  double mixer_out = 1.0;
+  std::string mixer_prefix;  // follows the layer's prefix in the names of the mixer's tensors
+};
+
 // Tensor names are relative to the layer's prefix.
 struct LayerSpec {
+  bool has_attention_block = true;  // false: the layer has only the MLP block
+  bool has_mlp_block = true;
   BlockSpec attention_block{"self_attn.", "input_layernorm", "", ""};
   AttentionSpec attention;
   std::optional<MLASpec> mla;  // replaces attention
-  // At most one of these, which replaces attention.
+  // At most one of these, which replaces attention unless there is a parallel_mixer.
   std::optional<GatedDeltaNetSpec> gated_delta_net;
   std::optional<ShortConvSpec> short_conv;
   std::optional<Mamba2Spec> mamba2;
+  std::optional<ParallelMixerSpec> parallel_mixer;
   BlockSpec mlp_block{"mlp.", "post_attention_layernorm", "", ""};
   MlpSpec mlp;
   std::optional<MoeSpec> moe;                             // replaces mlp
@@ -54,7 +67,7 @@ struct LayerSpec {
   std::optional<LaurelSpec> laurel;
   std::string layer_scalar;  // tensor of one element that multiplies the layer's output; empty: none
   // Both blocks read the layer's input: x += attention(in_norm(x)) + mlp(in_norm(x)). An MLP block without in_norm then
-  // reads the output of attention's in_norm.
+  // reads the output of attention's in_norm. REQUIRES: the layer has both.
   bool parallel = false;
 };
 
@@ -85,6 +98,8 @@ struct DecoderSpec {
 DecoderSpec BaseDecoderSpec(const ModelConfig& config);
 // Returns the spec of the config's experts. Each expert is an MLP like `mlp`, but with moe_intermediate_size.
 MoeSpec BaseMoeSpec(const ModelConfig& config, const MlpSpec& mlp);
+// Returns the spec of the config's Mamba-2 mixers.
+Mamba2Spec BaseMamba2Spec(const ModelConfig& config);
 // Returns `value` rounded to `dtype`.
 double RoundTo(kernels::DType dtype, double value);
 

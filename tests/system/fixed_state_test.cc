@@ -1,0 +1,51 @@
+// Tests that a model without attention (Mamba-2) needs the same memory for any number of tokens.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/model_loader/hf/hf_config.h"
+#include "tests/system/run_requests.h"
+#include "tokenizer/loaders/load_tokenizer.h"
+
+namespace vllm {
+namespace {
+
+using testing_support::RunRequests;
+using testing_support::TestRequest;
+
+VllmConfig Config(int64_t max_num_batched_tokens, int64_t num_blocks, bool prefix_caching) {
+  VllmConfig config;
+  config.model = LoadModelConfig(std::string(VLLMCLI_TEST_DATA) + "/models/mamba2");
+  config.scheduler.max_num_seqs = 1;
+  config.scheduler.max_num_batched_tokens = max_num_batched_tokens;
+  config.cache.enable_prefix_caching = prefix_caching;
+  config.cache.num_blocks_override = num_blocks;
+  config.parallel.threads_per_rank = 1;
+  config.Finalize();
+  return config;
+}
+
+TEST(FixedStateTest, ALongContextNeedsNoMoreBlocksThanAShortOne) {
+  const std::shared_ptr<const tokenizer::Tokenizer> tokenizer =
+      tokenizer::LoadTokenizerJson(std::string(VLLMCLI_SOURCE_DIR) + "/app/guide_model/tokenizer.json");
+  TestRequest request;
+  request.id = "long";
+  std::vector<int32_t> prompt;
+  for (int32_t i = 0; i < 20000; ++i) prompt.push_back(3 + i * 7919 % 61);
+  request.prompt = prompt;
+  request.params.temperature = 0.0;
+  request.params.max_tokens = 50;
+  request.params.ignore_eos = true;
+  request.params.logprobs = 2;
+  const auto expected = RunRequests(Config(2048, 4000, false), tokenizer, {request}).outputs;
+  EXPECT_EQ(expected.at("long").find("rejected"), std::string::npos);
+  // 15 blocks for a state, and those of a step of 32 tokens. The KV of this context would take 1,253 blocks.
+  for (const bool caching : {false, true}) {
+    EXPECT_EQ(RunRequests(Config(32, 19, caching), tokenizer, {request}).outputs, expected) << caching;
+  }
+}
+
+}  // namespace
+}  // namespace vllm
