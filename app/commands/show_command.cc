@@ -70,6 +70,25 @@ std::string TypesText(const Json& types) {
   return text;
 }
 
+// Describes how the model turns texts into vectors or scores, if it is made for that.
+void AddPooling(const ModelConfig& model, Json& json) {
+  const PoolerConfig& pooler = model.pooler;
+  if (model.can_generate && !pooler.is_from_files) return;
+  json["generates_text"] = model.can_generate;
+  std::string types;
+  for (const PoolingType type : pooler.types) types += (types.empty() ? "" : "+") + std::string(ToString(type));
+  json["pooling"] = types;
+  if (pooler.classifier) {
+    json["num_labels"] = pooler.classifier->num_labels;
+    return;
+  }
+  json["vector_size"] = pooler.truncate_dim > 0 ? pooler.truncate_dim : pooler.VectorSize(model.hidden_size);
+  json["normalized"] = pooler.normalize;
+  Json prompts = Json::array();
+  for (const auto& [name, text] : pooler.prompts) prompts.push_back(name);
+  json["prompt_names"] = std::move(prompts);
+}
+
 Json Describe(const Settings& settings, const ModelLocation& location, Failures& failures) {
   const ModelConfig model = ReadModelConfig(location);
   Json json;
@@ -105,12 +124,13 @@ Json Describe(const Settings& settings, const ModelLocation& location, Failures&
                                         .head_dim = model.CachedHeadDim(layer),
                                         .value_dim = model.CachedValueDim()};
     state_bytes += model.RecurrentStateFloats(layer) * static_cast<int64_t>(sizeof(float));
-    if (!layer.HasAttention()) continue;
+    if (!layer.HasAttention() || model.is_encoder) continue;
     if (layer.kv_source_layer < 0) cache_bytes += layout.BlockBytes() / layout.block_size;
   }
   json["kv_cache_dtype"] = ToString(cache_dtype);
   json["kv_cache_bytes_per_token"] = cache_bytes;
   if (state_bytes > 0) json["recurrent_state_bytes"] = state_bytes;  // of each request
+  AddPooling(model, json);
   json["eos_token_ids"] = model.eos_token_ids;
   json["files_bytes"] = ModelBytes(location);
   const kernels::CpuTopology cpus(kernels::UsableCpus());

@@ -206,8 +206,46 @@ CASES["deepseek2_q8_0"] = ("deepseek2", "DeepseekV2Config", "DeepseekV2ForCausal
                                 kv_lora_rank=64, qk_nope_head_dim=32, v_head_dim=32, n_routed_experts=6,
                                 n_shared_experts=1, n_group=3, topk_group=2, topk_method="group_limited_greedy",
                                 first_k_dense_replace=1), {"type": Type.Q8_0})
+HYBRID = dict(num_hidden_layers=3, hidden_size=24)
+CASES["lfm2"] = ("lfm2", "Lfm2Config", "Lfm2ForCausalLM",
+                 dict(HYBRID, block_auto_adjust_ff_dim=False, layer_types=["conv", "full_attention", "conv"]), {})
+CASES["lfm2moe"] = ("lfm2moe", "Lfm2MoeConfig", "Lfm2MoeForCausalLM",
+                    dict(HYBRID, layer_types=["conv", "full_attention", "conv"], num_dense_layers=1, num_experts=4,
+                         num_experts_per_tok=2, moe_intermediate_size=12), {})
+GRANITE_HYBRID = dict(HYBRID, layer_types=["linear_attention", "full_attention", "linear_attention"], mamba_n_heads=4,
+                      mamba_expand=2, mamba_d_state=12, mamba_n_groups=2, embedding_multiplier=6.0, logits_scaling=0.7,
+                      residual_multiplier=0.22, attention_multiplier=0.21)
+CASES["granitehybrid"] = ("granitehybrid", "GraniteMoeHybridConfig", "GraniteMoeHybridForCausalLM",
+                          dict(GRANITE_HYBRID, num_local_experts=4, num_experts_per_tok=2, intermediate_size=12,
+                               shared_intermediate_size=16), {})
+CASES["granitehybrid_dense"] = ("granitehybrid", "GraniteMoeHybridConfig", "GraniteMoeHybridForCausalLM",
+                                dict(GRANITE_HYBRID, num_local_experts=0, shared_intermediate_size=44), {})
+CASES["phimoe"] = ("phimoe", "PhimoeConfig", "PhimoeForCausalLM",
+                   dict(num_local_experts=4, num_experts_per_tok=2, intermediate_size=12, attention_bias=True,
+                        lm_head_bias=True), {})
+CASES["mamba2"] = ("mamba2", "Mamba2Config", "Mamba2ForCausalLM",
+                   dict(HYBRID, num_attention_heads=None, num_key_value_heads=None, intermediate_size=None,
+                        max_position_embeddings=None, num_heads=4, head_dim=12, state_size=10, n_groups=2), {})
+FALCON_H1 = dict(hidden_size=24, mamba_d_ssm=40, mamba_n_heads=4, mamba_d_head=10, mamba_d_state=12, head_dim=12)
+# Powers of 2, with which BF16 still represents the weights exactly.
+CASES["falcon_h1"] = ("falcon-h1", "FalconH1Config", "FalconH1ForCausalLM", dict(
+    FALCON_H1, attention_in_multiplier=0.5, attention_out_multiplier=2.0, key_multiplier=0.5, ssm_in_multiplier=2.0,
+    ssm_out_multiplier=0.5, ssm_multipliers=[0.5, 2.0, 0.5, 2.0, 0.25], mlp_multipliers=[0.5, 2.0],
+    embedding_multiplier=2.0, lm_head_multiplier=0.5), {})
+CASES["falcon_h1_norm"] = ("falcon-h1", "FalconH1Config", "FalconH1ForCausalLM", dict(
+    FALCON_H1, mamba_rms_norm=True, mamba_norm_before_gate=False, mamba_n_groups=2), {})
+NEMOTRON_H = dict(num_hidden_layers=None, hidden_size=24, head_dim=12, mamba_num_heads=4, mamba_head_dim=12,
+                  ssm_state_size=10, n_groups=2)
+CASES["nemotron_h"] = ("nemotron_h", "NemotronHConfig", "NemotronHForCausalLM",
+                       dict(NEMOTRON_H, layers_block_type=["linear_attention", "mlp", "full_attention", "mlp"]), {})
+CASES["nemotron_h_moe"] = ("nemotron_h_moe", "NemotronHConfig", "NemotronHForCausalLM", dict(
+    NEMOTRON_H, layers_block_type=["linear_attention", "moe", "full_attention", "moe"], n_routed_experts=4,
+    num_experts_per_tok=2, moe_intermediate_size=12, moe_shared_expert_intermediate_size=20, moe_latent_size=16,
+    routed_scaling_factor=1.5), {})
 
-PERMUTED = ("llama", "mistral3", "granite", "granitemoe", "smollm3", "arcee")
+PERMUTED = ("llama", "mistral3", "granite", "granitemoe", "granitehybrid", "nemotron_h", "nemotron_h_moe", "smollm3",
+            "arcee")
+HYBRIDS = ("lfm2", "lfm2moe", "granitehybrid", "mamba2", "falcon-h1", "nemotron_h", "nemotron_h_moe")
 NORM_OFFSETS = ("gemma", "gemma2", "gemma3", "nemotron")  # norm weights are offsets from 1 in Hugging Face's files
 
 
@@ -260,13 +298,27 @@ def flat_names(state, architecture, config):
                 tensors[stem.replace("gate_up_proj", "up_proj") + ending] = rows[:, 1::2]
             else:
                 tensors[stem + ending] = rows
+        elif name.endswith(".expert_bias"):
+            tensors[name + ".bias"] = tensor
+        elif ".feed_forward.experts." in name:
+            stem = name.removeprefix("model.").rpartition(".")[0]
+            parts = (("w1", "w3"), tensor.chunk(2, dim=1)) if name.endswith("gate_up_proj") else (("w2",), (tensor,))
+            tensors.update({f"{stem}.{part}.weight": values for part, values in zip(*parts)})
+        elif ".mixer.experts." in name:
+            tensors[name.replace(".mixer.", ".mlp.") + ".weight"] = tensor
         elif name.endswith("e_score_correction_bias"):
             stem = name.removesuffix("_bias").replace(".gate.moe_statics.", ".moe_statics.")
             tensors[stem + ".bias"] = tensor.reshape(-1)
+        elif ".shared_mlp." in name and architecture == "granitehybrid" and config.num_local_experts == 0:
+            stem = name[:name.index("shared_mlp.")] + "mlp."
+            if name.endswith("input_linear.weight"):
+                tensors[stem + "gate_proj.weight"], tensors[stem + "up_proj.weight"] = tensor.chunk(2)
+            else:
+                tensors[stem + "down_proj.weight"] = tensor
         elif name.endswith("shared_mlp.input_linear.weight"):
             stem = name.removesuffix("shared_mlp.input_linear.weight") + "mlp.shared_mlp."
             tensors[stem + "gate_proj.weight"], tensors[stem + "up_proj.weight"] = tensor.chunk(2)
-        elif ".block_sparse_moe." in name and architecture == "granitemoe":
+        elif ".block_sparse_moe." in name and architecture in ("granitemoe", "granitehybrid"):
             stem = name[:name.index("block_sparse_moe.")] + "block_sparse_moe."
             if name.endswith("gate_up_proj"):
                 tensors[stem + "experts.w1.weight"], tensors[stem + "experts.w3.weight"] = tensor.chunk(2, dim=1)
@@ -324,6 +376,39 @@ def linear_attention(names, name, tensor, architecture, config):
     return {names.get_name(name, try_suffixes=(".weight",)): tensor.numpy()}
 
 
+def falcon_h1_scale(name, tensor, config):
+    """Multiplies a tensor by the multipliers that the converter moves into it."""
+    inner, group = config.mamba_d_ssm, config.mamba_n_groups * config.mamba_d_state
+    factors = {"down_proj": config.mlp_multipliers[1], "gate_proj": config.mlp_multipliers[0],
+               "k_proj": config.key_multiplier * config.attention_in_multiplier, "q_proj": config.attention_in_multiplier,
+               "v_proj": config.attention_in_multiplier, "o_proj": config.attention_out_multiplier,
+               "out_proj": config.ssm_out_multiplier, "lm_head": config.lm_head_multiplier,
+               "embed_tokens": config.embedding_multiplier}
+    module = name.split(".")[-2] if "." in name else name
+    if module == "in_proj":
+        sizes = torch.tensor([inner, inner, group, group, config.mamba_n_heads])
+        return tensor * (config.ssm_in_multiplier * torch.tensor(config.ssm_multipliers).repeat_interleave(sizes))[:, None]
+    return tensor * factors.get(module, 1.0)
+
+
+def hybrid_tensor(names, name, tensor, architecture, config):
+    """Returns the GGUF name and the values of a tensor of a model with recurrent state."""
+    if architecture in ("mamba2", "nemotron_h", "nemotron_h_moe") and ".mlp.experts." not in name:
+        name = name.replace("model.", "backbone.", 1) if name.startswith("model.") else name
+    if architecture == "falcon-h1":
+        tensor = falcon_h1_scale(name, tensor, config)
+    if name.endswith(("conv1d.weight", "conv.conv.weight")):
+        tensor = tensor.squeeze(1)
+    if name.endswith("A_log"):
+        tensor = -torch.exp(tensor)
+    if name.endswith((".A_log", ".D")):
+        tensor = tensor.reshape(-1, 1)
+    if name.endswith(("mixer.norm.weight", "mamba.norm.weight")):
+        tensor = tensor.reshape(getattr(config, "mamba_n_groups", None) or config.n_groups, -1)
+    name = name.replace(".dt_bias", ".dt_proj.bias")
+    return names.get_name(name, try_suffixes=(".weight", ".bias")), tensor.numpy()
+
+
 def gguf_name(names, name):
     """Returns the GGUF name of a tensor, which the gguf package knows unless llama.cpp's converter chooses it."""
     for ending, stem in ((".router.scale", "ffn_gate_inp"), (".router.per_expert_scale", "ffn_down_exps")):
@@ -347,6 +432,11 @@ def to_gguf(state, architecture, config, fuse_qkv):
             tensor = tensor + 1
         if is_linear and "linear_attn." in name:
             tensors.update(linear_attention(names, name, tensor, architecture, config))
+            continue
+        if architecture in HYBRIDS:
+            new, values = hybrid_tensor(names, name, tensor, architecture, config)
+            assert new, name
+            tensors[new] = values
             continue
         if architecture == "gpt2" and name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")):
             tensor = tensor.T
@@ -391,6 +481,8 @@ def from_gguf(tensors, state, architecture, config):
 
 def without_biases(model, architecture, config, missing):
     """Zeroes the biases that will be missing from the file. Returns their GGUF names."""
+    if not missing:
+        return []
     names = gguf.get_tensor_name_map(next(k for k, v in gguf.MODEL_ARCH_NAMES.items() if v == architecture),
                                      config.num_hidden_layers)
     left_out = []
@@ -469,6 +561,51 @@ def write_latent_keys(writer, config):
         writer.add_expert_group_used_count(config.topk_group)
 
 
+def write_hybrid_keys(writer, architecture, config):
+    """Writes the keys of a model with recurrent state, except those of Granite's multipliers and of experts."""
+    kinds = getattr(config, "layer_types", None) or []
+    writer.add_context_length(getattr(config, "max_position_embeddings", 2 ** 20))
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_layer_norm_rms_eps(getattr(config, "norm_eps", None) or getattr(config, "layer_norm_epsilon", None)
+                                  or config.rms_norm_eps)
+    if architecture == "mamba2":
+        writer.add_feed_forward_length(0)
+        writer.add_head_count(0)
+    else:
+        writer.add_head_count(config.num_attention_heads)
+        is_hybrid = architecture != "falcon-h1"
+        writer.add_head_count_kv([config.num_key_value_heads if kind == "full_attention" else 0 for kind in kinds]
+                                 if is_hybrid else config.num_key_value_heads)
+        width = config.moe_intermediate_size if architecture == "nemotron_h_moe" else config.intermediate_size
+        writer.add_feed_forward_length([width if kind in ("mlp", "moe") else 0 for kind in kinds]
+                                       if architecture.startswith("nemotron_h") else width)
+        head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        writer.add_key_length(head_dim)
+        writer.add_value_length(head_dim)
+        rope = getattr(config, "rope_parameters", None) or {}
+        if "rope_theta" in rope:
+            writer.add_rope_freq_base(rope["rope_theta"])
+    if architecture == "granitehybrid":
+        writer.add_rope_scaling_finetuned(False)
+    if architecture.startswith("lfm2"):
+        writer.add_shortconv_l_cache(config.conv_L_cache)
+        if architecture == "lfm2moe":
+            writer.add_leading_dense_block_count(config.num_dense_layers)
+            writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+        return
+
+    def get(*names):
+        return next(getattr(config, name) for name in names if hasattr(config, name))
+
+    num_heads = get("mamba_n_heads", "mamba_num_heads", "num_heads")
+    head_dim = get("mamba_d_head", "mamba_head_dim", "head_dim")
+    writer.add_ssm_conv_kernel(get("mamba_d_conv", "conv_kernel"))
+    writer.add_ssm_state_size(get("mamba_d_state", "ssm_state_size", "state_size"))
+    writer.add_ssm_group_count(get("mamba_n_groups", "n_groups"))
+    writer.add_ssm_inner_size(num_heads * head_dim)
+    writer.add_ssm_time_step_rank(num_heads)
+
+
 def write_keys(writer, architecture, config, num_mtp_layers):
     def get(name, default=None):
         value = getattr(config, name, None)
@@ -480,6 +617,12 @@ def write_keys(writer, architecture, config, num_mtp_layers):
     writer.add_block_count(config.num_hidden_layers + num_mtp_layers)
     if num_mtp_layers:
         writer.add_nextn_predict_layers(num_mtp_layers)
+    if architecture in HYBRIDS:
+        write_hybrid_keys(writer, architecture, config)
+        write_granite_keys(writer, architecture, config)
+        if architecture not in ("nemotron_h", "mamba2", "falcon-h1"):
+            write_expert_keys(writer, architecture, config)
+        return
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
     if architecture != "gemma4":
@@ -535,11 +678,7 @@ def write_keys(writer, architecture, config, num_mtp_layers):
         writer.add_final_logit_softcapping(config.final_logit_softcapping)
     if architecture in ("gemma2", "gemma3"):
         writer.add_sliding_window(config.sliding_window)
-    if architecture.startswith("granite"):
-        writer.add_attention_scale(config.attention_multiplier)
-        writer.add_embedding_scale(config.embedding_multiplier)
-        writer.add_residual_scale(config.residual_multiplier)
-        writer.add_logit_scale(config.logits_scaling)
+    write_granite_keys(writer, architecture, config)
     if architecture.startswith(("qwen35", "qwen3next")):
         writer.add_ssm_conv_kernel(config.linear_conv_kernel_dim)
         writer.add_ssm_state_size(config.linear_key_head_dim)
@@ -547,6 +686,22 @@ def write_keys(writer, architecture, config, num_mtp_layers):
         writer.add_ssm_time_step_rank(config.linear_num_value_heads)
         writer.add_ssm_inner_size(config.linear_value_head_dim * config.linear_num_value_heads)
         writer.add_full_attention_interval(2)
+    write_expert_keys(writer, architecture, config)
+
+
+def write_granite_keys(writer, architecture, config):
+    if architecture.startswith("granite"):
+        writer.add_attention_scale(config.attention_multiplier)
+        writer.add_embedding_scale(config.embedding_multiplier)
+        writer.add_residual_scale(config.residual_multiplier)
+        writer.add_logit_scale(config.logits_scaling)
+
+
+def write_expert_keys(writer, architecture, config):
+    def get(name, default=None):
+        value = getattr(config, name, None)
+        return default if value is None else value
+
     experts = get("num_local_experts", get("num_experts", get("n_routed_experts")))
     if experts:
         writer.add_expert_count(experts)
@@ -559,6 +714,14 @@ def write_keys(writer, architecture, config, num_mtp_layers):
             writer.add_expert_weights_norm(config.norm_topk_prob)
             writer.add_expert_group_count(config.n_group)
             writer.add_expert_group_used_count(config.topk_group)
+        if architecture == "nemotron_h_moe":
+            writer.add_expert_shared_feed_forward_length(config.moe_shared_expert_intermediate_size)
+            writer.add_expert_shared_count(config.n_shared_experts)
+            writer.add_expert_weights_norm(config.norm_topk_prob)
+            writer.add_expert_weights_scale(config.routed_scaling_factor)
+            writer.add_expert_group_count(config.n_group)
+            if config.moe_latent_size:
+                writer.add_moe_latent_size(config.moe_latent_size)
         if architecture == "ernie4_5-moe":
             writer.add_expert_shared_count(config.moe_num_shared_experts)
             writer.add_leading_dense_block_count(config.moe_layer_start_index)
@@ -567,7 +730,7 @@ def write_keys(writer, architecture, config, num_mtp_layers):
             writer.add_expert_feed_forward_length(config.intermediate_size)
         if hasattr(config, "moe_intermediate_size"):
             writer.add_expert_feed_forward_length(config.moe_intermediate_size)
-        if architecture == "granitemoe":
+        if architecture in ("granitemoe", "granitehybrid"):
             writer.add_expert_shared_feed_forward_length(config.shared_intermediate_size)
         if hasattr(config, "shared_expert_intermediate_size"):
             writer.add_expert_shared_feed_forward_length(config.shared_expert_intermediate_size)
@@ -642,7 +805,7 @@ def make(name, seed, output):
             if buffer_name.endswith("layer_scalar"):
                 buffer.fill_(0.75)
         for parameter_name, tensor in model.state_dict().items():
-            if parameter_name.endswith("e_score_correction_bias"):
+            if parameter_name.endswith(("e_score_correction_bias", "expert_bias")):
                 tensor.copy_((0.1 * torch.randn(tensor.shape)).to(torch.bfloat16))
         left_out = without_biases(model, architecture, config, options.get("no_bias", ()))
     state = {k: v for k, v in model.state_dict().items() if "rotary" not in k}
@@ -663,7 +826,8 @@ def make(name, seed, output):
             continue
         kind = Type.F32
         is_matrix = values.ndim > 1 and not tensor_name.endswith(".bias")
-        if is_matrix and not any(part in tensor_name for part in ("ffn_gate_inp", "norm", "ssm_conv1d")):
+        if is_matrix and not any(part in tensor_name for part in (
+                "ffn_gate_inp", "norm", "ssm_conv1d", "ssm_a", "ssm_d", "shortconv.conv")):
             stem = tensor_name.removesuffix(".weight").split(".")[-1]
             kind = options.get("types", {}).get(stem, options.get("type", Type.BF16))
         data, stored_values = encode(rng, np.ascontiguousarray(values, dtype=np.float32), kind,

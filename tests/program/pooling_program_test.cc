@@ -284,6 +284,22 @@ TEST_F(EmbedProgramTest, BrokenFilesAreErrorsThatNameThem) {
   EXPECT_NE(with("2_Dense/model.safetensors", "short").find("2_Dense/model.safetensors"), std::string::npos);
 }
 
+TEST_F(EmbedProgramTest, ShowSaysHowTheModelPools) {
+  const auto show = [](const std::string& name) {
+    return Json::parse(RunProgram({"show", "-m", Model(name), "--json"}).out);
+  };
+  const Json gemma = show("gemma_dense");
+  EXPECT_EQ(gemma["generates_text"], false);
+  EXPECT_EQ(gemma["pooling"], "mean");
+  EXPECT_EQ(gemma["vector_size"], 20);
+  EXPECT_EQ(gemma["normalized"], true);
+  EXPECT_EQ(gemma["kv_cache_bytes_per_token"], 0);
+  EXPECT_EQ(show("bert_three_poolings")["pooling"], "cls+mean+max");
+  EXPECT_EQ(show("bert_three_poolings")["vector_size"], 96);
+  EXPECT_EQ(show("xlmr_reranker")["num_labels"], 1);
+  EXPECT_FALSE(Json::parse(RunProgram({"show", "-m", GuideModel(), "--json"}).out).contains("pooling"));
+}
+
 class PoolingBatchTest : public EmbedProgramTest {
  protected:
   static Json Row(const std::string& id, const std::string& url, const Json& body) {

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "engine/model_loader/gguf/hybrid.h"
+
 namespace vllm {
 
 // In a layer, "blk.N.<gguf>.weight" is "<layer_prefix>N.<hf>.weight" in the Hugging Face checkpoint. Biases and tensors
@@ -21,8 +23,9 @@ struct GgufArchitecture {
   std::string_view hf_architecture;  // "LlamaForCausalLM"
   std::string_view model_type;       // model_type of config.json
   std::string_view hidden_act;
-  bool layer_norm = false;             // LayerNorm and its epsilon key instead of RMSNorm
-  bool linear_attention = false;       // some layers have Gated DeltaNet instead of attention
+  bool layer_norm = false;        // LayerNorm and its epsilon key instead of RMSNorm
+  bool linear_attention = false;  // some layers have Gated DeltaNet instead of attention
+  GgufHybrid hybrid = GgufHybrid::kNone;
   bool expert_biases = false;          // experts may have biases
   bool interleaved_rope = false;       // q and k rows are interleaved; see TensorView::interleaved_head_dim
   int64_t sliding_window_pattern = 0;  // default with a window: every n-th layer has full attention; 0: no layer has

@@ -12,6 +12,7 @@
 #include "engine/config/max_model_len.h"
 #include "engine/model_loader/gguf/architecture.h"
 #include "engine/model_loader/gguf/gemma4.h"
+#include "engine/model_loader/gguf/hybrid.h"
 #include "engine/model_loader/gguf/mla.h"
 #include "engine/model_loader/gguf/rope.h"
 #include "engine/model_loader/gguf/tokenizer.h"
@@ -40,11 +41,12 @@ class ConfigReader {
     ReadExperts();
     if (HasMLA()) ReadGgufMLAExperts(file_, config_);
     ReadLinearAttention();
+    if (IsHybrid()) ReadGgufHybrid(file_, architecture_.hybrid, config_);
     ReadWindows();
     ReadScales();
     if (IsGemma4()) {
       ReadGgufGemma4(file_, config_);
-    } else {
+    } else if (HasAttention()) {
       ReadGgufRope(file_, config_);
     }
     config_.max_model_len = DerivedMaxModelLen(config_);
@@ -61,23 +63,31 @@ class ConfigReader {
  private:
   bool IsGemma4() const { return architecture_.name == "gemma4"; }
   bool HasMLA() const { return architecture_.name == "deepseek2"; }
+  bool IsHybrid() const { return architecture_.hybrid != GgufHybrid::kNone; }
+  // Mamba-2 has no attention and no MLP. The converter writes 0 heads.
+  bool HasAttention() const { return architecture_.hybrid != GgufHybrid::kOnlyMamba2; }
   std::string Key(std::string_view name) const { return std::string(architecture_.name) + "." + std::string(name); }
 
-  // Reads a number, or an array with one number per layer. All numbers of the array must be equal.
+  // Reads a number, or an array with one number per layer. All numbers of the array must be equal; in files of hybrid
+  // models, they may also be 0.
   std::optional<int64_t> UniformInt(std::string_view name, int64_t low, int64_t high) const {
     const std::string key = Key(name);
     if (!keys_.IsArray(key)) return keys_.Int(key, low, high);
     const std::vector<int32_t> values = keys_.Ints(key);
     if (values.empty()) keys_.Fail(key, "must not be empty");
+    int32_t common = values[0];
     for (const int32_t value : values) {
+      if (IsHybrid() && value == 0) continue;
+      if (IsHybrid() && common == 0) common = value;
       // ReadGgufGemma4 reads the values of each layer.
-      if (value != values[0] && !IsGemma4()) keys_.Fail(key, "values that differ between layers are not supported");
+      if (value != common && !IsGemma4()) keys_.Fail(key, "values that differ between layers are not supported");
     }
-    if (!(values[0] >= low && values[0] <= high)) {
-      keys_.Fail(key, "outside " + std::to_string(low) + " to " + std::to_string(high) + " (" +
-                          std::to_string(values[0]) + ")");
+    if (IsHybrid() && common == 0) return std::nullopt;
+    if (!(common >= low && common <= high)) {
+      keys_.Fail(
+          key, "outside " + std::to_string(low) + " to " + std::to_string(high) + " (" + std::to_string(common) + ")");
     }
-    return values[0];
+    return common;
   }
 
   int64_t RequiredUniformInt(std::string_view name, int64_t low, int64_t high) const {
@@ -105,6 +115,19 @@ class ConfigReader {
     // The last blocks predict further tokens (MTP) and are not used.
     config_.num_hidden_layers = num_blocks - keys_.Int(Key("nextn_predict_layers"), 0, num_blocks - 1).value_or(0);
     config_.max_position_embeddings = keys_.RequiredInt(Key("context_length"), 1, kMaxSize);
+    if (HasAttention()) ReadHeads();
+    config_.intermediate_size = HasAttention() ? UniformInt("feed_forward_length", 0, kMaxSize).value_or(0) : 0;
+    // Phi-MoE has layer norms, but the key of RMS norms.
+    const bool is_layer_norm = architecture_.layer_norm && architecture_.name != "phimoe";
+    const std::string eps = Key(is_layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon");
+    const std::optional<double> value = keys_.PositiveDouble(eps, 1.0);
+    if (!value) keys_.Fail(eps, "missing");
+    config_.rms_norm_eps = *value;
+    config_.vocab_size = ReadVocabSize();
+    config_.layers.assign(static_cast<size_t>(config_.num_hidden_layers), {});
+  }
+
+  void ReadHeads() {
     config_.num_attention_heads = RequiredUniformInt("attention.head_count", 1, kMaxHeads);
     config_.num_key_value_heads =
         UniformInt("attention.head_count_kv", 1, kMaxHeads).value_or(config_.num_attention_heads);
@@ -118,14 +141,6 @@ class ConfigReader {
     } else {
       ReadHeadDim();
     }
-    config_.intermediate_size = UniformInt("feed_forward_length", 0, kMaxSize).value_or(0);
-    const std::string eps =
-        Key(architecture_.layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon");
-    const std::optional<double> value = keys_.PositiveDouble(eps, 1.0);
-    if (!value) keys_.Fail(eps, "missing");
-    config_.rms_norm_eps = *value;
-    config_.vocab_size = ReadVocabSize();
-    config_.layers.assign(static_cast<size_t>(config_.num_hidden_layers), {});
   }
 
   void ReadHeadDim() {
@@ -179,7 +194,11 @@ class ConfigReader {
   void ReadExperts() {
     config_.num_experts = keys_.Int(Key("expert_count"), 0, kMaxExperts).value_or(0);
     if (config_.num_experts == 0) {
-      if (config_.intermediate_size == 0) keys_.Fail(Key("feed_forward_length"), "missing");
+      if (config_.intermediate_size == 0 && architecture_.hybrid != GgufHybrid::kOneBlock && HasAttention()) {
+        keys_.Fail(Key("feed_forward_length"), "missing");
+      }
+      // The MLP of Granite 4 without experts is stored as that which all tokens share.
+      if (architecture_.name == "granitehybrid") config_.shared_expert_intermediate_size = config_.intermediate_size;
       return;
     }
     if (architecture_.experts.empty()) keys_.Fail(Key("expert_count"), "this architecture has no experts");
@@ -221,7 +240,15 @@ class ConfigReader {
   // Reads the keys of architectures whose shared experts have no gate.
   void ReadSharedExperts() {
     const bool has_groups = architecture_.name == "glm4moe" || HasMLA();
-    if (has_groups) ReadGroups();
+    if (has_groups || architecture_.name == "nemotron_h_moe") ReadGroups();
+    if (architecture_.name == "lfm2moe") {
+      config_.routed_scaling_factor = keys_.PositiveDouble(Key("expert_weights_scale"), kMaxScale).value_or(1.0);
+    }
+    if (architecture_.name == "nemotron_h_moe") {
+      config_.moe_latent_size = keys_.Int(Key("moe_latent_size"), 0, kMaxSize).value_or(0);
+    }
+    // GGUF files do not contain this setting. All published models have this value.
+    if (architecture_.name == "phimoe") config_.router_jitter_noise = 0.01;
     if (architecture_.name != "ernie4_5-moe" && !has_groups) return;
     const int64_t count = keys_.Int(Key("expert_shared_count"), 0, kMaxSharedExperts).value_or(0);
     if (config_.moe_intermediate_size > kMaxExpertSize) {
@@ -296,7 +323,7 @@ class ConfigReader {
   void ReadScales() {
     config_.attn_logit_softcapping = keys_.PositiveDouble(Key("attn_logit_softcapping"), kMaxScale);
     config_.final_logit_softcapping = keys_.PositiveDouble(Key("final_logit_softcapping"), kMaxScale);
-    if (architecture_.name == "granite" || architecture_.name == "granitemoe") {
+    if (architecture_.name.starts_with("granite")) {
       config_.embedding_multiplier = keys_.PositiveDouble(Key("embedding_scale"), kMaxScale).value_or(1.0);
       config_.residual_multiplier = keys_.PositiveDouble(Key("residual_scale"), kMaxScale).value_or(1.0);
       config_.logits_scaling = keys_.PositiveDouble(Key("logit_scale"), kMaxScale).value_or(1.0);
@@ -313,6 +340,7 @@ class ConfigReader {
 
   void ReadSwitches() {
     config_.tie_word_embeddings = file_.Find("output.weight") == nullptr;
+    config_.lm_head_bias = file_.Find("output.bias") != nullptr;
     config_.use_parallel_residual = keys_.Bool(Key("use_parallel_residual")).value_or(false);
     if (architecture_.name == "stablelm" || architecture_.name == "glm4moe")
       config_.use_qk_norm = file_.Find("blk.0.attn_q_norm.weight") != nullptr;

@@ -347,4 +347,128 @@ inline constexpr std::array<GgufTensorName, 26> kQwen3NextLayer = {{
     {"ffn_down_shexp", "mlp.shared_expert.down_proj"},
 }};
 
+inline constexpr std::array<GgufTensorName, 3> kLfm2Outer = {{
+    {"token_embd", "model.embed_tokens"},
+    {"token_embd_norm", "model.embedding_norm"},
+    {"output", "lm_head"},
+}};
+
+inline constexpr std::array<GgufTensorName, 16> kLfm2Layer = {{
+    {"attn_norm", "operator_norm"},
+    {"attn_q", "self_attn.q_proj"},
+    {"attn_k", "self_attn.k_proj"},
+    {"attn_v", "self_attn.v_proj"},
+    {"attn_output", "self_attn.out_proj"},
+    {"attn_q_norm", "self_attn.q_layernorm"},
+    {"attn_k_norm", "self_attn.k_layernorm"},
+    {"shortconv.in_proj", "conv.in_proj"},
+    {"shortconv.conv", "conv.conv"},
+    {"shortconv.out_proj", "conv.out_proj"},
+    {"ffn_norm", "ffn_norm"},
+    {"ffn_gate", "feed_forward.w1"},
+    {"ffn_up", "feed_forward.w3"},
+    {"ffn_down", "feed_forward.w2"},
+    {"ffn_gate_inp", "feed_forward.gate"},
+    {"exp_probs_b", "feed_forward.expert_bias"},
+}};
+
+inline constexpr std::array<GgufTensorName, 3> kLfm2Experts = {{
+    {"ffn_gate_exps", "feed_forward.experts.{}.w1"},
+    {"ffn_down_exps", "feed_forward.experts.{}.w2"},
+    {"ffn_up_exps", "feed_forward.experts.{}.w3"},
+}};
+
+inline constexpr std::array<GgufTensorName, 20> kGraniteHybridLayer = {{
+    {"attn_norm", "input_layernorm"},
+    {"attn_q", "self_attn.q_proj"},
+    {"attn_k", "self_attn.k_proj"},
+    {"attn_v", "self_attn.v_proj"},
+    {"attn_output", "self_attn.o_proj"},
+    {"ssm_in", "mamba.in_proj"},
+    {"ssm_conv1d", "mamba.conv1d"},
+    {"ssm_dt", "mamba.dt"},
+    {"ssm_a", "mamba.A"},
+    {"ssm_d", "mamba.D"},
+    {"ssm_norm", "mamba.norm"},
+    {"ssm_out", "mamba.out_proj"},
+    {"ffn_norm", "post_attention_layernorm"},
+    {"ffn_gate", "shared_mlp.gate_proj"},
+    {"ffn_up", "shared_mlp.up_proj"},
+    {"ffn_down", "shared_mlp.output_linear"},
+    {"ffn_gate_inp", "block_sparse_moe.router.layer"},
+    {"ffn_gate_shexp", "shared_mlp.gate_proj"},
+    {"ffn_up_shexp", "shared_mlp.up_proj"},
+    {"ffn_down_shexp", "shared_mlp.output_linear"},
+}};
+
+inline constexpr std::array<GgufTensorName, 3> kBackboneOuter = {{
+    {"token_embd", "backbone.embeddings"},
+    {"output_norm", "backbone.norm_f"},
+    {"output", "lm_head"},
+}};
+
+inline constexpr std::array<GgufTensorName, 8> kMamba2Layer = {{
+    {"attn_norm", "norm"},
+    {"ssm_in", "mixer.in_proj"},
+    {"ssm_conv1d", "mixer.conv1d"},
+    {"ssm_dt", "mixer.dt"},
+    {"ssm_a", "mixer.A"},
+    {"ssm_d", "mixer.D"},
+    {"ssm_norm", "mixer.norm"},
+    {"ssm_out", "mixer.out_proj"},
+}};
+
+inline constexpr std::array<GgufTensorName, 3> kFalconH1Outer = {{
+    {"token_embd", "model.embed_tokens"},
+    {"output_norm", "model.final_layernorm"},
+    {"output", "lm_head"},
+}};
+
+inline constexpr std::array<GgufTensorName, 16> kFalconH1Layer = {{
+    {"attn_norm", "input_layernorm"},
+    {"attn_q", "self_attn.q_proj"},
+    {"attn_k", "self_attn.k_proj"},
+    {"attn_v", "self_attn.v_proj"},
+    {"attn_output", "self_attn.o_proj"},
+    {"ssm_in", "mamba.in_proj"},
+    {"ssm_conv1d", "mamba.conv1d"},
+    {"ssm_dt", "mamba.dt"},
+    {"ssm_a", "mamba.A"},
+    {"ssm_d", "mamba.D"},
+    {"ssm_norm", "mamba.norm"},
+    {"ssm_out", "mamba.out_proj"},
+    {"ffn_norm", "pre_ff_layernorm"},
+    {"ffn_gate", "feed_forward.gate_proj"},
+    {"ffn_up", "feed_forward.up_proj"},
+    {"ffn_down", "feed_forward.down_proj"},
+}};
+
+inline constexpr std::array<GgufTensorName, 20> kNemotronHLayer = {{
+    {"attn_norm", "norm"},
+    {"attn_q", "mixer.q_proj"},
+    {"attn_k", "mixer.k_proj"},
+    {"attn_v", "mixer.v_proj"},
+    {"attn_output", "mixer.o_proj"},
+    {"ssm_in", "mixer.in_proj"},
+    {"ssm_conv1d", "mixer.conv1d"},
+    {"ssm_dt", "mixer.dt"},
+    {"ssm_a", "mixer.A"},
+    {"ssm_d", "mixer.D"},
+    {"ssm_norm", "mixer.norm"},
+    {"ssm_out", "mixer.out_proj"},
+    {"ffn_up", "mixer.up_proj"},
+    {"ffn_down", "mixer.down_proj"},
+    {"ffn_gate_inp", "mixer.gate"},
+    {"exp_probs_b", "mixer.gate.e_score_correction_bias"},
+    {"ffn_latent_down", "mixer.fc1_latent_proj"},
+    {"ffn_latent_up", "mixer.fc2_latent_proj"},
+    {"ffn_up_shexp", "mixer.shared_experts.up_proj"},
+    {"ffn_down_shexp", "mixer.shared_experts.down_proj"},
+}};
+
+inline constexpr std::array<GgufTensorName, 2> kNemotronHExperts = {{
+    {"ffn_down_exps", "mixer.experts.{}.down_proj"},
+    {"ffn_up_exps", "mixer.experts.{}.up_proj"},
+}};
+
 }  // namespace vllm

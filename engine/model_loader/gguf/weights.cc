@@ -31,8 +31,8 @@ std::string_view FindName(std::span<const GgufTensorName> names, std::string_vie
   return it == names.end() ? std::string_view() : it->hf;
 }
 
-// The parts of a tensor's name. In "blk.12.attn_q.weight", they are 12, "attn_q" and ".weight". The parameter "ssm_a"
-// has no suffix.
+// The parts of a tensor's name. In "blk.12.attn_q.weight", they are 12, "attn_q" and ".weight". The parameters "ssm_a"
+// and "ssm_d" have no suffix. Neither has "ffn_norm" of Falcon-H1, whose suffix is then set to ".weight".
 struct TensorName {
   int64_t layer = -1;
   std::string_view stem;
@@ -49,8 +49,9 @@ TensorName ParseName(std::string_view name) {
     if (error != std::errc() || digits >= name.size() || name[digits] != '.') return {};
     name.remove_prefix(digits + 1);
   }
-  if (parsed.layer >= 0 && name == "ssm_a") {
+  if (parsed.layer >= 0 && (name == "ssm_a" || name == "ssm_d" || name == "ffn_norm")) {
     parsed.stem = name;
+    if (name == "ffn_norm") parsed.suffix = ".weight";
     return parsed;
   }
   const size_t dot = name.rfind('.');
@@ -68,7 +69,8 @@ bool AllowsBias(const GgufArchitecture& architecture, std::string_view stem) {
   const bool is_expert =
       stem.ends_with("_exps") || stem.ends_with("_shexp") || stem.find('.') != std::string_view::npos;
   if (is_expert && stem != "ffn_gate_inp_shexp") return architecture.expert_biases && stem.ends_with("_exps");
-  if (stem == "token_embd" || stem == "position_embd" || stem == "output") return false;
+  if (stem == "output") return architecture.name == "phimoe";
+  if (stem == "token_embd" || stem == "position_embd") return false;
   if (stem == "attn_q_norm" || stem == "attn_k_norm") return false;
   return architecture.layer_norm || !stem.ends_with("_norm");
 }
@@ -116,9 +118,12 @@ void GgufWeights::AddLayerTensor(const ModelConfig& config, const GgufTensor& te
   }
   const std::string prefix = std::string(architecture_->layer_prefix) + std::to_string(layer) + ".";
   const int64_t head_rows = architecture_->interleaved_rope ? config.head_dim : 0;
+  // The converter makes matrices of these parameters of Mamba-2, one row per head or group.
+  const bool is_vector = stem == "ssm_a" || stem == "ssm_d" || stem == "ssm_norm";
+  const std::vector<int64_t> own_shape = is_vector ? std::vector<int64_t>{tensor.num_elements()} : tensor.shape;
   const std::string whole = std::string(stem) + std::string(suffix);
   if (const std::string_view hf = FindName(architecture_->layer, whole); !hf.empty()) {
-    Add(prefix + std::string(hf), {.tensor = &tensor, .shape = tensor.shape});
+    Add(prefix + std::string(hf), {.tensor = &tensor, .shape = own_shape});
     return;
   }
   if (suffix == ".scale") Fail(tensor.name, "not part of the architecture " + std::string(architecture_->name));
@@ -136,7 +141,7 @@ void GgufWeights::AddLayerTensor(const ModelConfig& config, const GgufTensor& te
     }
     const bool is_rotary = stem == "attn_q" || stem == "attn_k";
     Add(prefix + std::string(hf) + std::string(suffix),
-        {.tensor = &tensor, .shape = tensor.shape, .interleaved_head_dim = is_rotary ? head_rows : 0});
+        {.tensor = &tensor, .shape = own_shape, .interleaved_head_dim = is_rotary ? head_rows : 0});
     return;
   }
   if (const std::string_view hf = FindName(architecture_->experts, stem); !hf.empty()) {
