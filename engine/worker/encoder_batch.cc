@@ -1,5 +1,6 @@
 #include "engine/worker/encoder_batch.h"
 
+#include <algorithm>
 #include <numeric>
 #include <stdexcept>
 #include <string>
