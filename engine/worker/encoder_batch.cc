@@ -1,6 +1,5 @@
 #include "engine/worker/encoder_batch.h"
 
-#include <algorithm>
 #include <numeric>
 #include <stdexcept>
 #include <string>

@@ -68,6 +68,21 @@ GgufBuilder Sizes(const std::string& changed = "", Type type = Type::kUint32, co
   return file;
 }
 
+TEST_F(GgufConfigTest, PoolingOfEmbeddingModelsIsRead) {
+  EXPECT_FALSE(Load(Sizes()).pooler.is_from_files);
+  const auto with = [&](uint32_t type) {
+    GgufBuilder file = Sizes();
+    file.Int("llama.pooling_type", type);
+    return file;
+  };
+  EXPECT_EQ(Load(with(1)).pooler.types, std::vector{PoolingType::kMean});
+  EXPECT_EQ(Load(with(2)).pooler.types, std::vector{PoolingType::kCls});
+  EXPECT_EQ(Load(with(3)).pooler.types, std::vector{PoolingType::kLast});
+  EXPECT_TRUE(Load(with(3)).pooler.is_from_files);
+  EXPECT_FALSE(Load(with(0)).pooler.is_from_files);
+  EXPECT_NE(ErrorOf(with(5)).find("llama.pooling_type"), std::string::npos);
+}
+
 TEST_F(GgufConfigTest, SizesAreRead) {
   const ModelConfig config = Load(Sizes());
   EXPECT_EQ(config.architecture, "LlamaForCausalLM");

@@ -51,6 +51,7 @@ class ConfigReader {
     }
     config_.max_model_len = DerivedMaxModelLen(config_);
     ReadSwitches();
+    ReadPooling();
     config_.has_block_weights = std::any_of(file_.tensors().begin(), file_.tensors().end(),
                                             [](const GgufTensor* tensor) { return tensor->type->block_elements > 1; });
     config_.checkpoint_dtype = DominantDType();
@@ -125,6 +126,16 @@ class ConfigReader {
     config_.rms_norm_eps = *value;
     config_.vocab_size = ReadVocabSize();
     config_.layers.assign(static_cast<size_t>(config_.num_hidden_layers), {});
+  }
+
+  // Reads how an embedding model pools, which files of other models do not say. The numbers are those of llama.cpp's
+  // llama_pooling_type. Its "none" and "rank" need what is not in a decoder's file.
+  void ReadPooling() {
+    constexpr PoolingType kTypes[] = {PoolingType::kMean, PoolingType::kCls, PoolingType::kLast};
+    const int64_t type = keys_.Int(Key("pooling_type"), 0, 4).value_or(0);
+    if (type < 1 || type > 3) return;
+    config_.pooler.types = {kTypes[type - 1]};
+    config_.pooler.is_from_files = true;
   }
 
   void ReadHeads() {
