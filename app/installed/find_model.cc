@@ -19,7 +19,7 @@
 #include "app/installed/model_aliases.h"
 #include "app/installed/shipped_model.h"
 #include "engine/config/escape.h"
-#include "engine/model_loader/gguf/file.h"
+#include "engine/model_loader/gguf/format/file.h"
 #include "tokenizer/formats/regular_file.h"
 
 namespace vllm::app {

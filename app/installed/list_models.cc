@@ -17,7 +17,7 @@
 #include "app/installed/directory_files.h"
 #include "app/installed/installed_repository.h"
 #include "app/installed/shipped_model.h"
-#include "engine/model_loader/gguf/file.h"
+#include "engine/model_loader/gguf/format/file.h"
 #include "tokenizer/formats/regular_file.h"
 
 namespace vllm::app {

@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 
 #include "app/cli/xdg.h"
-#include "engine/model_loader/gguf/file.h"
+#include "engine/model_loader/gguf/format/file.h"
 #include "tokenizer/formats/regular_file.h"
 
 namespace vllm::app {

@@ -26,7 +26,7 @@
 #include "app/installed/model_aliases.h"
 #include "engine/config/errors.h"
 #include "engine/config/escape.h"
-#include "engine/model_loader/gguf/file.h"
+#include "engine/model_loader/gguf/format/file.h"
 #include "tokenizer/formats/regular_file.h"
 
 namespace vllm::app {

@@ -8,7 +8,7 @@
 #include "app/cli/xdg.h"
 #include "app/model/model_digest.h"
 #include "engine/config/errors.h"
-#include "engine/model_loader/gguf/file.h"
+#include "engine/model_loader/gguf/format/file.h"
 #include "tokenizer/formats/regular_file.h"
 
 namespace vllm::app {

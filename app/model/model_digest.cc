@@ -10,7 +10,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "engine/model_loader/gguf/file.h"
+#include "engine/model_loader/gguf/format/file.h"
 #include "tokenizer/formats/regular_file.h"
 
 namespace vllm::app {

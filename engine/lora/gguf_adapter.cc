@@ -8,7 +8,7 @@
 #include "engine/config/errors.h"
 #include "engine/config/escape.h"
 #include "engine/model_loader/gguf/architecture.h"
-#include "engine/model_loader/gguf/file.h"
+#include "engine/model_loader/gguf/format/file.h"
 
 namespace vllm {
 namespace {

@@ -1,8 +1,8 @@
 // Fuzzes the parser of batch rows. The first byte chooses the format; a table's first line is its header.
 #include <string>
 
-#include "app/batch/table/csv.h"
 #include "app/batch/input/row_parser.h"
+#include "app/batch/table/csv.h"
 #include "engine/config/errors.h"
 #include "tests/fuzz/fuzz_target.h"
 

@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "engine/model_loader/gguf/type.h"
+#include "engine/model_loader/gguf/format/type.h"
 
 namespace vllm {
 

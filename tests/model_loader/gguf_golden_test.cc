@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/model_loader/gguf/config.h"
-#include "engine/model_loader/gguf/file.h"
+#include "engine/model_loader/gguf/format/file.h"
 #include "engine/model_loader/hf/safetensors.h"
 #include "engine/models/registry.h"
 #include "kernels/matrix/dtype.h"

@@ -1,4 +1,4 @@
-#include "engine/model_loader/gguf/header.h"
+#include "engine/model_loader/gguf/format/header.h"
 
 #include <gtest/gtest.h>
 

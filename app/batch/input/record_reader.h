@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "app/batch/table/csv.h"
 #include "app/batch/input/record_source.h"
+#include "app/batch/table/csv.h"
 
 namespace vllm::app {
 

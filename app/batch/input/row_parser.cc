@@ -10,10 +10,10 @@
 #include <nlohmann/json.hpp>
 
 #include "app/batch/input/chat_prompt.h"
-#include "app/batch/table/csv.h"
 #include "app/batch/input/openai_body.h"
 #include "app/batch/input/pooling_body.h"
 #include "app/batch/input/sampling_fields.h"
+#include "app/batch/table/csv.h"
 #include "app/cli/parse_value.h"
 #include "app/output/json_text.h"
 #include "engine/config/errors.h"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "engine/config/model_config.h"
-#include "engine/model_loader/gguf/file.h"
+#include "engine/model_loader/gguf/format/file.h"
 #include "engine/model_loader/hf/hf_config.h"
 
 namespace vllm {

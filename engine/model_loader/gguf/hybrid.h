@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "engine/config/model_config.h"
-#include "engine/model_loader/gguf/file.h"
+#include "engine/model_loader/gguf/format/file.h"
 
 namespace vllm {
 

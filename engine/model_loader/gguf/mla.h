@@ -3,7 +3,7 @@
 #pragma once
 
 #include "engine/config/model_config.h"
-#include "engine/model_loader/gguf/file.h"
+#include "engine/model_loader/gguf/format/file.h"
 
 namespace vllm {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/model_loader/gguf/file.h"
+#include "engine/model_loader/gguf/format/file.h"
 #include "tokenizer/jinja/chat_template.h"
 #include "tokenizer/loaders/gguf_vocabulary.h"
 

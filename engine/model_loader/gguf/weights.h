@@ -11,7 +11,7 @@
 
 #include "engine/config/model_config.h"
 #include "engine/model_loader/gguf/architecture.h"
-#include "engine/model_loader/gguf/file.h"
+#include "engine/model_loader/gguf/format/file.h"
 #include "engine/model_loader/weights.h"
 
 namespace vllm {

@@ -12,7 +12,8 @@
 namespace vllm {
 
 // Changes config.pooler as the files of config.directory say. Without modules.json, only reads the maximum length of a
-// text, from tokenizer_config.json. Throws ModelError naming the file and the field, also if a module is unknown, and ResourceError like ReadTextFile.
+// text, from tokenizer_config.json. Throws ModelError naming the file and the field, also if a module is unknown, and
+// ResourceError like ReadTextFile.
 void ReadSentenceTransformers(ModelConfig& config);
 
 // Adds the tensors of the Dense modules to those of `weights`, as "<module>.linear.weight" and ".bias", which are the

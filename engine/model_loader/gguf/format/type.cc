@@ -1,4 +1,4 @@
-#include "engine/model_loader/gguf/type.h"
+#include "engine/model_loader/gguf/format/type.h"
 
 #include <algorithm>
 #include <array>

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/model_loader/gguf/header.h"
+#include "engine/model_loader/gguf/format/header.h"
 #include "engine/model_loader/mapped_file.h"
 
 namespace vllm {

@@ -1,4 +1,4 @@
-#include "engine/model_loader/gguf/file.h"
+#include "engine/model_loader/gguf/format/file.h"
 
 #include <algorithm>
 #include <limits>

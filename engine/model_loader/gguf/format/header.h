@@ -25,7 +25,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/model_loader/gguf/metadata.h"
+#include "engine/model_loader/gguf/format/metadata.h"
 
 namespace vllm {
 

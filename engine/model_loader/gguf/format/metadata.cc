@@ -1,4 +1,4 @@
-#include "engine/model_loader/gguf/metadata.h"
+#include "engine/model_loader/gguf/format/metadata.h"
 
 #include <algorithm>
 #include <array>

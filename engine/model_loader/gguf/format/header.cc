@@ -1,4 +1,4 @@
-#include "engine/model_loader/gguf/header.h"
+#include "engine/model_loader/gguf/format/header.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 
 #include "engine/config/errors.h"
 #include "engine/config/escape.h"
-#include "engine/model_loader/gguf/cursor.h"
+#include "engine/model_loader/gguf/format/cursor.h"
 
 namespace vllm {
 namespace {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/model_loader/gguf/type.h"
+#include "engine/model_loader/gguf/format/type.h"
 
 namespace vllm {
 

@@ -1,4 +1,4 @@
-#include "engine/model_loader/gguf/cursor.h"
+#include "engine/model_loader/gguf/format/cursor.h"
 
 #include "engine/config/errors.h"
 #include "engine/config/escape.h"
