@@ -188,6 +188,11 @@ class SqliteWriter final : public VectorWriter {
     }
     const std::span<const std::byte> bytes = std::as_bytes(row.vector);
     insert_->Bind(1, std::string_view(id)).Bind(2, row.text).BindBlob(3, bytes).Bind(4, std::string_view(model_)).Run();
+    // An interrupt loses only the last rows.
+    constexpr int64_t kRowsPerTransaction = 256;
+    if (++num_rows_ % kRowsPerTransaction != 0) return;
+    Finish();
+    transaction_.emplace(*database_);
   }
 
   void Finish() override {
@@ -200,6 +205,7 @@ class SqliteWriter final : public VectorWriter {
   std::optional<Database> database_;
   std::optional<Statement> insert_;
   std::optional<Transaction> transaction_;
+  int64_t num_rows_ = 0;
 };
 
 }  // namespace
