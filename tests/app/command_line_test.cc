@@ -108,7 +108,7 @@ std::string HintOf(std::vector<std::string> words) {
 TEST(CommandLineTest, ErrorsHaveAHint) {
   EXPECT_EQ(HintOf({"run", "--temprature", "1"}), "vllmcli run --help-all lists all flags");
   EXPECT_EQ(HintOf({"run", "--ordered"}), "--ordered is a flag of batch");
-  EXPECT_EQ(HintOf({"run", "-o", "x"}), "-o is a flag of batch");
+  EXPECT_EQ(HintOf({"run", "-o", "x"}), "-o is a flag of batch, embed");
   EXPECT_EQ(HintOf({"run", "-y"}),
             "put -- before a text that begins with a dash; vllmcli run --help-all lists all flags");
   EXPECT_EQ(HintOf({"rnu"}), "vllmcli --help lists the commands");

@@ -9,15 +9,31 @@ namespace vllm {
 
 namespace {
 
-// Returns rows [begin, begin + rows.num_rows) of the checkpoint matrix as float32.
+// Gives all matrices the temporary buffers of another memory.
+class TemporaryMemory final : public WeightMemory {
+ public:
+  explicit TemporaryMemory(WeightMemory& memory) : memory_(memory) {}
+  kernels::BufferSource Buffers(const std::string& /*name*/) override { return memory_.TemporaryBuffers(); }
+  bool Contains(const std::string& /*name*/, const std::vector<size_t>& /*sizes*/) const override { return false; }
+  kernels::BufferSource TemporaryBuffers() override { return memory_.TemporaryBuffers(); }
+
+ private:
+  WeightMemory& memory_;
+};
+
+// Returns true if the model is built only to look up its tensors, as CheckWeights does. Buffers then have no memory.
+bool OnlyLooksUp(const LoadContext& load) { return load.memory.TemporaryBuffers()({1})[0].is_filled(); }
+
+// Returns rows [begin, begin + rows.num_rows) of the checkpoint matrix as float32, or nothing if OnlyLooksUp.
 std::vector<float> ReadRows(const LoadContext& load, ModelConfig model, const HeadRows& rows, int64_t begin) {
   // With float32, a LinearWeight keeps the checkpoint's values.
   model.dtype = kernels::DType::kFloat32;
   if (model.quantization.quantizes_at_load()) model.quantization = {};
-  NewWeightMemory memory;
+  TemporaryMemory memory(load.memory);
   const LoadContext exact{load.config, load.weights, memory, load.step};
   const OutputSlice slice{rows.name, rows.num_heads * rows.rows_per_head, {begin, rows.num_rows}};
   const LinearWeight weight(exact, model, {slice}, rows.num_columns, {0, rows.num_columns});
+  if (OnlyLooksUp(load)) return {};
   weight.Reserve(load.step, 1);
   std::vector<float> values(static_cast<size_t>(rows.num_rows * rows.num_columns));
   for (int64_t row = 0; row < rows.num_rows; ++row) {
@@ -47,8 +63,9 @@ HeadLinear::HeadLinear(const LoadContext& load, const ModelConfig& model, const 
     const std::string name = rows.name + (rows.transposed ? "#transposed" : "#head") + std::to_string(begin);
     kernels::PackedMatrix& matrix =
         matrices_.emplace_back(out_features, in_features, model.dtype, load.memory.Buffers(name));
-    if (matrix.is_filled()) continue;
+    if (matrix.is_filled() && !OnlyLooksUp(load)) continue;
     std::vector<float> values = ReadRows(load, model, rows, begin);
+    if (values.empty()) continue;
     if (rows.transposed) values = Transposed(values, rows.num_rows, rows.num_columns);
     matrix.PackRows(reinterpret_cast<const std::byte*>(values.data()), kernels::DType::kFloat32,
                     in_features * static_cast<int64_t>(sizeof(float)));

@@ -116,7 +116,7 @@ void DecoderLayer::Forward(const ModelInput& input, KVCache& cache, const std::v
     norms.in->Forward(hidden, num_tokens, normed);
     x = normed;
   };
-  if (attention_ || mixer_ != nullptr) {
+  if (has_attention_block()) {
     norm_input(attention_norms_);
     Mix(input, cache, tables, x, inner, delta);
   }
@@ -125,7 +125,7 @@ void DecoderLayer::Forward(const ModelInput& input, KVCache& cache, const std::v
     norm_input(mlp_norms_);
     AddDelta(attention_norms_, num_tokens, delta, hidden);
   } else {
-    if (attention_ || mixer_ != nullptr) AddDelta(attention_norms_, num_tokens, delta, hidden);
+    if (has_attention_block()) AddDelta(attention_norms_, num_tokens, delta, hidden);
     x = hidden;
     norm_input(mlp_norms_);
   }

@@ -53,6 +53,7 @@ class DecoderLayer {
   void MixBoth(const ModelInput& input, KVCache& cache, const std::vector<RotaryAngles>& tables, const float* x,
                float* scratch, float* out);
   bool has_mlp() const { return mlp_ || moe_ || mlp_with_experts_; }
+  bool has_attention_block() const { return attention_ || mla_ || mixer_ != nullptr; }
   void RunMlp(const ModelInput& input, const float* x, const float* hidden, float* scratch, float* out);
   // Computes hidden = sum_norm(hidden + residual_scale * out_norm(delta)); overwrites delta.
   void AddDelta(const Norms& norms, int64_t num_tokens, float* delta, float* hidden) const;
