@@ -33,6 +33,7 @@ struct PoolingSetup {
   int64_t long_prefill_token_threshold = 0;
   bool prefix_caching = true;
   std::optional<int64_t> num_blocks = {};
+  bool reserve_full_isl = true;
   std::optional<PoolingType> type = {};
 };
 
@@ -46,6 +47,7 @@ VllmConfig ConfigOf(const std::string& name, const PoolingSetup& setup) {
   config.scheduler.long_prefill_token_threshold = setup.long_prefill_token_threshold;
   config.cache.enable_prefix_caching = setup.prefix_caching;
   config.cache.num_blocks_override = setup.num_blocks;
+  config.scheduler.scheduler_reserve_full_isl = setup.reserve_full_isl;
   config.cache.kv_cache_memory_bytes = int64_t{64} << 20;
   config.parallel.tensor_parallel_size = setup.ranks;
   config.parallel.threads_per_rank = setup.threads;
@@ -147,7 +149,11 @@ TEST_P(PoolingTest, TwoRanksGiveNearlyTheSameResults) {
 
 TEST_P(PoolingTest, ResultsDoNotDependOnPreemption) {
   if (ConfigOf(GetParam(), {}).model.is_encoder) return;  // it has no blocks to run out of
-  EXPECT_EQ(RunPrompts(ConfigOf(GetParam(), {.max_num_batched_tokens = 9, .num_blocks = 4}), prompts_, params_, false),
+  EXPECT_EQ(RunPrompts(ConfigOf(GetParam(), {.max_num_batched_tokens = 40,
+                                             .long_prefill_token_threshold = 10,
+                                             .num_blocks = 4,
+                                             .reserve_full_isl = false}),
+                       prompts_, params_, false),
             alone_);
 }
 
@@ -166,6 +172,13 @@ TEST(PoolingEngineTest, DecoderThatNeedsAllTokensReadsNoPrefixCache) {
     const Vectors all = RunPrompts(ConfigOf("qwen3_last", {.type = type}), prompts, {}, true, &num_cached_tokens);
     EXPECT_EQ(num_cached_tokens, 0);
     EXPECT_EQ(all, RunPrompts(ConfigOf("qwen3_last", {.max_num_batched_tokens = 5, .type = type}), prompts, {}, false));
+    // A preempted text is computed again from its first token.
+    EXPECT_EQ(all, RunPrompts(ConfigOf("qwen3_last", {.max_num_batched_tokens = 40,
+                                                      .long_prefill_token_threshold = 10,
+                                                      .num_blocks = 4,
+                                                      .reserve_full_isl = false,
+                                                      .type = type}),
+                              prompts, {}, false));
   }
 }
 
