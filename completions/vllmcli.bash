@@ -133,7 +133,7 @@ _vllmcli() {
     --stride) return ;;
     --kl-reference) _vllmcli_model "$1" "$typed"; return ;;
     --kl-reference-quantization) COMPREPLY=($(compgen -W 'none int8 int4' -- "$current")); return ;;
-    --pooling) COMPREPLY=($(compgen -W 'mean cls lasttoken max mean_sqrt_len_tokens weightedmean' -- "$current")); return ;;
+    --pooling) COMPREPLY=($(compgen -W 'mean cls last lasttoken max mean_sqrt_len_tokens weightedmean' -- "$current")); return ;;
     --dimensions) return ;;
     --prompt-name) return ;;
     --instruction) return ;;

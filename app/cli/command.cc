@@ -123,7 +123,7 @@ constexpr auto kCommands = std::to_array<CommandInfo>({
      "With "
      "--jsonl, each line is a string or an object with \"text\". A language model whose name contains \"rerank\" is "
      "asked "
-     "whether the document answers the query, in the form of Qwen3-Reranker.",
+     "whether the document answers the query, with the prompt of Qwen3-Reranker.",
      "vllmcli rerank 'how to brew tea' passages.txt -m BAAI/bge-reranker-v2-m3 --top-n 5\n"
      "grep -h . notes/*.txt | vllmcli rerank 'tax deadline' -m Qwen/Qwen3-Reranker-0.6B"},
     {Command::kTop, "top", "[PID]", "", OperandKind::kNone, "watch a running engine",

@@ -245,7 +245,7 @@ constexpr Flag kFlags[] = {
     {"add-special-tokens", 0, kNegatable, "", "", "true", kOutput, Bits(kTokenize), false, false,
      "add the tokenizer's special tokens, such as BOS"},
     {"jsonl", 0, kSwitch, "", "", "", kOutput, Bits(kTokenize, kRender) | kPoolers, false, false,
-     "read JSON Lines, with one JSON value per line; the output then is JSON Lines too"},
+     "read JSON Lines, with one JSON value per line; tokenize and render then print JSON Lines too"},
 
     {"yes", 0, kSwitch, "", "", "", kOutput, Bits(kModels), false, false,
      "models rm: remove without asking; required if there is no terminal"},
@@ -341,7 +341,7 @@ constexpr Flag kFlags[] = {
      false, false, "quantization of the reference at load time; it has all other settings of the model"},
 
     // The embed, score and rerank commands.
-    {"pooling", 0, kChoice, "TYPE", "mean|cls|lasttoken|max|mean_sqrt_len_tokens|weightedmean", "", kPoolingRun,
+    {"pooling", 0, kChoice, "TYPE", "mean|cls|last|lasttoken|max|mean_sqrt_len_tokens|weightedmean", "", kPoolingRun,
      kPoolers, false, false,
      "how the hidden states of the tokens become one vector; default: as the model's files say, else that of the first "
      "token of an encoder and of the last token of a decoder"},

@@ -20,11 +20,10 @@ void ApplyFlags(const Settings& settings, ModelConfig& model) {
   PoolerConfig& pooler = model.pooler;
   if (const auto pooling = settings.Text("pooling")) pooler.types = {*ParsePoolingType(*pooling)};
   if (settings.Has("normalize")) pooler.normalize = settings.Switch("normalize");
-  if (const auto dimensions = settings.Integer("dimensions")) pooler.truncate_dim = *dimensions;
-  const int64_t size = pooler.VectorSize(model.hidden_size);
-  if (pooler.truncate_dim < 0 || pooler.truncate_dim > size || (settings.Has("dimensions") && !pooler.truncate_dim)) {
-    throw ConfigError("--dimensions: outside 1 to " + std::to_string(size) + ", the size of the model's vectors (" +
-                      std::to_string(pooler.truncate_dim) + ")");
+  if (const auto dimensions = settings.Integer("dimensions")) {
+    const std::string problem = pooler.DimensionsProblem(*dimensions, model.hidden_size);
+    if (!problem.empty()) throw ConfigError("--dimensions: " + problem);
+    pooler.truncate_dim = *dimensions;
   }
 }
 

@@ -72,8 +72,8 @@ PoolingPrompts::PoolingPrompts(const Settings& settings, const ModelConfig& mode
 }
 
 int64_t PoolingPrompts::vector_size() const {
-  if (pooler().truncate_dim > 0) return pooler().truncate_dim;
-  return pooler().VectorSize(model_.hidden_size);
+  const int64_t size = pooler().VectorSize(model_.hidden_size);
+  return pooler().truncate_dim > 0 ? std::min(size, pooler().truncate_dim) : size;
 }
 
 size_t PoolingPrompts::MaxTokens() const {

@@ -210,8 +210,8 @@ struct ModelConfig {
     return layer.sliding_window == 0 && num_global_key_value_heads > 0 ? num_global_key_value_heads
                                                                        : num_key_value_heads;
   }
-  // Returns the elements of the layer's vectors in the KV cache, and of its values there if a token has only one
-  // vector; see KVCacheLayout.
+  // KVCacheLayout::head_dim and value_dim of the layer: with latent attention, the KV cache has one vector per token,
+  // whose first elements are also the values.
   int64_t CachedHeadDim(const LayerConfig& layer) const {
     return kv_lora_rank > 0 ? kv_lora_rank + qk_rope_head_dim : HeadDim(layer);
   }

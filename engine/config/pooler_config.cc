@@ -41,4 +41,15 @@ int64_t PoolerConfig::VectorSize(int64_t hidden_size) const {
   return hidden_size * static_cast<int64_t>(types.size());
 }
 
+std::string PoolerConfig::DimensionsProblem(int64_t dimensions, int64_t hidden_size) const {
+  const std::string value = " (" + std::to_string(dimensions) + ")";
+  const int64_t size = VectorSize(hidden_size);
+  if (dimensions < 1 || dimensions > size) return "outside 1 to " + std::to_string(size) + value;
+  const std::vector<int64_t>& known = matryoshka_dimensions;
+  if (known.empty() || dimensions == size || std::ranges::find(known, dimensions) != known.end()) return "";
+  std::string list;
+  for (const int64_t number : known) list += (list.empty() ? "" : ", ") + std::to_string(number);
+  return "the model's vectors can be cut to " + list + value;
+}
+
 }  // namespace vllm

@@ -46,11 +46,10 @@ struct ClassifierConfig {
 struct PoolerConfig {
   std::vector<PoolingType> types = {PoolingType::kLast};  // the vectors are concatenated
   bool include_prompt = true;                             // if false, the mean leaves out the tokens of the prompt
-  std::vector<PoolerDense> dense = {};                    // tensors of OpenPoolerWeights
+  std::vector<PoolerDense> dense = {};                    // tensors of AddDenseModules
   bool normalize = true;                                  // divides the vector by its L2 norm
   int64_t truncate_dim = 0;                               // keeps this many dimensions; 0: all
-  bool is_matryoshka = false;                             // vectors may be cut to `dimensions`, or to any number
-  std::vector<int64_t> matryoshka_dimensions = {};        // empty: any
+  std::vector<int64_t> matryoshka_dimensions = {};        // sizes that a vector may be cut to; empty: any
   int64_t max_seq_length = 0;                             // texts are cut to this many tokens; 0: max_model_len
   bool lower_case = false;                                // texts are put into lower case
   // Texts in front of every text, by name, such as {"query", "query: "}.
@@ -64,6 +63,8 @@ struct PoolerConfig {
   bool NeedsAllTokens() const;
   // Returns the number of dimensions of the vector before `truncate_dim`.
   int64_t VectorSize(int64_t hidden_size) const;
+  // Returns why a vector cannot be cut to this many dimensions, such as "outside 1 to 384 (400)", or an empty string.
+  std::string DimensionsProblem(int64_t dimensions, int64_t hidden_size) const;
 };
 
 }  // namespace vllm

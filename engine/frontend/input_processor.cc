@@ -228,24 +228,6 @@ ProcessedInput InputProcessor::Process(std::string_view request_id, const Prompt
   return input;
 }
 
-namespace {
-
-// Throws a RequestError if vectors of this model cannot be cut to `dimensions`.
-void CheckDimensions(const PoolerConfig& pooler, int64_t vector_size, int64_t dimensions) {
-  if (dimensions == 0) return;
-  const std::string value = " (" + std::to_string(dimensions) + ")";
-  if (dimensions < 1 || dimensions > vector_size) {
-    throw RequestError("dimensions: outside 1 to " + std::to_string(vector_size) + value);
-  }
-  const std::vector<int64_t>& known = pooler.matryoshka_dimensions;
-  if (known.empty() || dimensions == vector_size || std::ranges::find(known, dimensions) != known.end()) return;
-  std::string list;
-  for (const int64_t size : known) list += (list.empty() ? "" : ", ") + std::to_string(size);
-  throw RequestError("dimensions: the model's vectors can be cut to " + list + value);
-}
-
-}  // namespace
-
 ProcessedInput InputProcessor::ProcessPooling(std::string_view request_id, const PoolingPrompt& prompt,
                                               const PoolingParams& params) const {
   ProcessedInput input;
@@ -253,8 +235,9 @@ ProcessedInput InputProcessor::ProcessPooling(std::string_view request_id, const
   if (params.task == PoolingTask::kScore && !pooler_.classifier) {
     throw RequestError("task: the model has no classifier, so it gives no scores");
   }
-  if (params.task == PoolingTask::kEmbed) {
-    CheckDimensions(pooler_, pooler_.VectorSize(hidden_size_), params.dimensions);
+  if (params.task == PoolingTask::kEmbed && params.dimensions != 0) {
+    const std::string problem = pooler_.DimensionsProblem(params.dimensions, hidden_size_);
+    if (!problem.empty()) throw RequestError("dimensions: " + problem);
   }
   if (prompt.token_ids.empty()) throw RequestError("prompt: must have at least one token");
   CheckIds("prompt_token_ids", prompt.token_ids);

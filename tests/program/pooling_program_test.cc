@@ -300,6 +300,49 @@ TEST_F(EmbedProgramTest, ShowSaysHowTheModelPools) {
   EXPECT_FALSE(Json::parse(RunProgram({"show", "-m", GuideModel(), "--json"}).out).contains("pooling"));
 }
 
+TEST_F(EmbedProgramTest, ModelMayLimitTheSizesOfItsVectors) {
+  const std::string directory = temp_.path() + "/model";
+  std::filesystem::copy(Model("bert_mean"), directory, std::filesystem::copy_options::recursive);
+  Json config = Json::parse(std::ifstream(directory + "/config.json"));
+  config["matryoshka_dimensions"] = {8, 16};
+  std::ofstream(directory + "/config.json") << config;
+  const auto run = [&](const std::string& size) {
+    return RunProgram({"embed", "-m", directory, "--dimensions", size}, Input("the cat\n"));
+  };
+  EXPECT_EQ(run("8").status, 0);
+  EXPECT_EQ(run("32").status, 0);
+  const ProgramResult result = run("12");
+  EXPECT_EQ(result.status, 2);
+  EXPECT_NE(result.err.find("--dimensions: the model's vectors can be cut to 8, 16 (12)"), std::string::npos)
+      << result.err;
+}
+
+// The score must be what the logprobs of "yes" and "no" after the model card's prompt give.
+TEST_F(EmbedProgramTest, LanguageModelJudgesDocumentsLikeQwen3Reranker) {
+  const std::string file = RealModel("SmolLM2-135M-Instruct") + "/SmolLM2-135M-Instruct.Q4_1.gguf";
+  if (!std::filesystem::exists(file)) GTEST_SKIP() << "needs realdata/models/SmolLM2-135M-Instruct";
+  const std::string model = temp_.path() + "/any-reranker.gguf";
+  std::filesystem::create_symlink(file, model);
+  const std::string prompt =
+      "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct "
+      "provided. "
+      "Note that the answer can only be \"yes\" or \"no\".<|im_end|>\n<|im_start|>user\n<Instruct>: Given a web search "
+      "query, retrieve relevant passages that answer the query\n<Query>: how to brew tea\n<Document>: boil "
+      "water<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n";
+  const auto logprob = [&](const std::string& word) {
+    const Json ids =
+        Json::parse(RunProgram({"tokenize", "-m", model, "--no-add-special-tokens", word}).out, nullptr, false);
+    const ProgramResult result = RunProgram({"complete", "-m", model, "-t", "0", "-n", "1", "--logprobs", "0",
+                                             "--allowed-token-ids", ids.at(0).dump(), "--json", prompt});
+    return Json::parse(result.out)["outputs"][0]["logprobs"][0]["logprob"].get<double>();
+  };
+  const double expected = 1.0 / (1.0 + std::exp(logprob("no") - logprob("yes")));
+  const ProgramResult result = RunProgram({"score", "-m", model, "how to brew tea", "boil water"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_NE(result.err.find("probability of \"yes\" against \"no\""), std::string::npos) << result.err;
+  EXPECT_NEAR(Lines(result.out)[0]["score"].get<double>(), expected, 1e-5);
+}
+
 class PoolingBatchTest : public EmbedProgramTest {
  protected:
   static Json Row(const std::string& id, const std::string& url, const Json& body) {

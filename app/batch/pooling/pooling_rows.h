@@ -1,5 +1,5 @@
-// PoolingRows: the rows of a batch for vectors and rankings. A row has a request for each of its texts; its record is
-// made when all of them have finished. Owned by the BatchRunner; main thread.
+// PoolingRows: the rows of a batch for vectors and rankings. Each text of a row is a separate request. The record of
+// the row is made when all of its requests have finished. Owned by the BatchRunner; main thread.
 #pragma once
 
 #include <cstdint>

@@ -19,8 +19,8 @@ bool Before(const Candidate& a, const Candidate& b) {
   return a.first > b.first || (!(a.first < b.first) && a.second < b.second);
 }
 
-// Sets the candidates outside the topk_group best groups to minus infinity. The score of a group is its best candidate,
-// or the sum of its two best.
+// Sets the scores of all candidates that are not in one of the topk_group best groups to minus infinity. The score of a
+// group is that of its best candidate, or with adds_second the sum of the scores of its two best candidates.
 void KeepBestGroups(const ExpertRouterSpec& spec, bool adds_second, MoeWorkspace& workspace) {
   const int64_t size = spec.num_experts / spec.n_group;
   std::vector<Candidate>& groups = workspace.groups;

@@ -27,9 +27,9 @@ struct ExpertRouterSpec {
 };
 
 // Appends num_experts_per_tok pairs of expert and weight to workspace.chosen. With `correction_bias`, [num_experts],
-// the experts are chosen by score plus bias, and the score of a group is the sum of its two best; the weights are the
-// scores without bias. Without it, the score of a group is its best (DeepSeek-V2's group_limited_greedy). If two scores
-// are equal, the smaller index wins. NaN loses. logits: [num_experts].
+// experts are chosen by score plus bias, a group counts the sum of its two best experts, and the weights are the scores
+// without bias. Without correction_bias, a group counts its best expert (DeepSeek-V2's group_limited_greedy). If two
+// scores are equal, the smaller index wins. NaN loses. logits: [num_experts].
 //
 // REQUIRES: without correction_bias, score is not kSigmoid. With kSparseMixer, there is no correction_bias, n_group is
 // 1 and num_experts_per_tok is 2. n_group divides num_experts into groups of at least 2, and topk_group groups have at

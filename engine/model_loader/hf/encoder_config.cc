@@ -216,6 +216,7 @@ void ReadEncoderLayers(const ConfigFields& fields, ModelConfig& config) {
 }
 
 void ReadHead(const ConfigFields& fields, ModelConfig& config) {
+  config.pooler.matryoshka_dimensions = fields.Ints("matryoshka_dimensions", 1, kMaxSize);
   const std::string_view name = config.architecture;
   const bool is_classifier = name.ends_with("ForSequenceClassification");
   config.can_generate = !config.is_encoder && !is_classifier && !name.ends_with("Model");

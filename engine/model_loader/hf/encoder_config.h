@@ -20,7 +20,7 @@ void ReadEncoder(const ConfigFields& fields, ModelConfig& config);
 // Sets the windows of an encoder's layers. REQUIRES: config.layers has the windows of a causal model.
 void ReadEncoderLayers(const ConfigFields& fields, ModelConfig& config);
 
-// Sets can_generate and the classifier according to config.architecture.
+// Sets can_generate and the classifier according to config.architecture, and the sizes that vectors may be cut to.
 void ReadHead(const ConfigFields& fields, ModelConfig& config);
 
 }  // namespace vllm
