@@ -1,7 +1,5 @@
 #include "app/pooling/pooling_prompts.h"
 
-#include <utf8proc.h>
-
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -11,8 +9,8 @@
 #include "app/terminal/output_stream.h"
 #include "engine/config/errors.h"
 #include "engine/config/escape.h"
+#include "tokenizer/jinja/values/letter_case.h"
 #include "tokenizer/tokenizer.h"
-#include "tokenizer/unicode/utf8.h"
 
 namespace vllm::app {
 namespace {
@@ -24,26 +22,6 @@ constexpr std::string_view kJudgeBegin =
 constexpr std::string_view kJudgeEnd = "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n";
 constexpr std::string_view kJudgeInstruction =
     "Given a web search query, retrieve relevant passages that answer the query";
-
-std::string LowerCase(std::string_view text) {
-  std::string lower;
-  lower.reserve(text.size());
-  for (size_t at = 0; at < text.size();) {
-    utf8proc_int32_t code_point = 0;
-    const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data() + at);
-    const utf8proc_ssize_t length =
-        utf8proc_iterate(bytes, static_cast<utf8proc_ssize_t>(text.size() - at), &code_point);
-    if (length <= 0) {
-      lower += text[at++];
-      continue;
-    }
-    utf8proc_uint8_t encoded[4];
-    const utf8proc_ssize_t size = utf8proc_encode_char(utf8proc_tolower(code_point), encoded);
-    lower.append(reinterpret_cast<const char*>(encoded), static_cast<size_t>(size));
-    at += static_cast<size_t>(length);
-  }
-  return lower;
-}
 
 std::string ChooseInstruction(const Settings& settings, const PoolerConfig& pooler) {
   if (const auto text = settings.Text("instruction")) return *text;
@@ -83,7 +61,7 @@ size_t PoolingPrompts::MaxTokens() const {
 
 std::string PoolingPrompts::Prepare(std::string_view text) const {
   std::string prepared = instruction_ + std::string(text);
-  return pooler().lower_case ? LowerCase(prepared) : prepared;
+  return pooler().lower_case ? tokenizer::jinja::ToLower(prepared) : prepared;
 }
 
 PoolingRequest PoolingPrompts::Embed(std::string_view text) {

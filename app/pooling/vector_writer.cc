@@ -22,6 +22,7 @@
 #include "app/terminal/output_stream.h"
 #include "engine/config/errors.h"
 #include "engine/config/escape.h"
+#include "tokenizer/formats/base64.h"
 #include "tokenizer/formats/regular_file.h"
 
 namespace vllm::app {
@@ -31,22 +32,6 @@ static_assert(std::endian::native == std::endian::little, "the formats store lit
 
 std::string_view BytesOf(std::span<const float> vector) {
   return {reinterpret_cast<const char*>(vector.data()), vector.size_bytes()};
-}
-
-std::string Base64(std::string_view bytes) {
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t group = 0;
-    for (size_t j = 0; j < 3; ++j) {
-      group = group << 8 | (i + j < bytes.size() ? static_cast<unsigned char>(bytes[i + j]) : 0u);
-    }
-    for (size_t j = 0; j < 4; ++j) {
-      text += i + j <= bytes.size() ? kDigits[group >> (18 - 6 * j) & 63] : '=';
-    }
-  }
-  return text;
 }
 
 [[noreturn]] void FailToWrite(const std::string& path) {
@@ -221,7 +206,7 @@ std::string VectorJson(std::span<const float> vector) {
   return text + "]";
 }
 
-std::string VectorBase64(std::span<const float> vector) { return Base64(BytesOf(vector)); }
+std::string VectorBase64(std::span<const float> vector) { return tokenizer::EncodeBase64(BytesOf(vector)); }
 
 std::unique_ptr<VectorWriter> MakeVectorWriter(VectorFormat format, const std::string& path, bool overwrite,
                                                FloatFormat floats, int64_t vector_size, const std::string& model) {

@@ -7,7 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -20,6 +19,7 @@
 #include "app/terminal/output_stream.h"
 #include "app/terminal/progress_line.h"
 #include "engine/config/errors.h"
+#include "tokenizer/formats/base64.h"
 #include "tokenizer/formats/regular_file.h"
 
 namespace vllm::app {
@@ -104,26 +104,13 @@ std::optional<std::string> CopyWithProgram(std::string_view text) {
 
 }  // namespace
 
-std::string Base64(std::string_view bytes) {
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    const size_t count = std::min<size_t>(3, bytes.size() - i);
-    uint32_t group = 0;
-    for (size_t k = 0; k < 3; ++k) group = group << 8 | (k < count ? static_cast<unsigned char>(bytes[i + k]) : 0u);
-    for (size_t k = 0; k < 4; ++k) text += k <= count ? kDigits[group >> (18 - 6 * k) & 63u] : '=';
-  }
-  return text;
-}
-
 std::string CopyToClipboard(std::string_view text) {
   const std::string size = std::to_string(text.size()) + (text.size() == 1 ? " byte" : " bytes");
   const bool has_terminal = TerminalHas(STDOUT_FILENO, "el");  // not a dumb one
   const bool is_short = text.size() <= kMaxTerminalClipboardBytes;
   const std::optional<std::string> program = CopyWithProgram(text);
   if (has_terminal && is_short) {
-    if (tokenizer::WriteAll(STDOUT_FILENO, "\x1b]52;c;" + Base64(text) + "\a") != 0) {
+    if (tokenizer::WriteAll(STDOUT_FILENO, "\x1b]52;c;" + tokenizer::EncodeBase64(text) + "\a") != 0) {
       throw ResourceError("cannot copy " + size + ": writing to the terminal failed");
     }
     return size + " sent to the terminal's clipboard (OSC 52)" + (program ? " and copied with " + *program : "") +

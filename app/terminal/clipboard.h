@@ -10,9 +10,6 @@ namespace vllm::app {
 // The longest text that CopyToClipboard sends to a terminal: some terminals ignore a sequence of over 100,000 bytes.
 inline constexpr size_t kMaxTerminalClipboardBytes = 74'994;
 
-// Returns the base64 encoding of RFC 4648 with padding.
-std::string Base64(std::string_view bytes);
-
 // Copies `text`, which may be untrusted, with every means there is: the terminal's clipboard (OSC 52) if standard
 // output is a terminal, and wl-copy, xclip or pbcopy if there is a display and the program is installed. Returns what
 // was done, such as "12 bytes sent to the terminal's clipboard (OSC 52)". A terminal does not tell whether it obeys.

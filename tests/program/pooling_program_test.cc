@@ -317,6 +317,22 @@ TEST_F(EmbedProgramTest, ModelMayLimitTheSizesOfItsVectors) {
       << result.err;
 }
 
+TEST_F(EmbedProgramTest, TextsAreLoweredIfTheFilesSaySo) {
+  const std::string directory = temp_.path() + "/model";
+  std::filesystem::copy(Model("bert_mean"), directory, std::filesystem::copy_options::recursive);
+  Json tokenizer = Json::parse(std::ifstream(directory + "/tokenizer.json"));
+  tokenizer["normalizer"]["lowercase"] = false;
+  std::ofstream(directory + "/tokenizer.json") << tokenizer;
+  const auto vector = [&](const std::string& text) {
+    return Lines(RunProgram({"embed", "-m", directory}, Input(text)).out).at(0)["embedding"];
+  };
+  EXPECT_NE(vector("The CAT"), vector("the cat"));
+  Json config = Json::parse(std::ifstream(directory + "/sentence_bert_config.json"));
+  config["do_lower_case"] = true;
+  std::ofstream(directory + "/sentence_bert_config.json") << config;
+  EXPECT_EQ(vector("The CAT"), vector("the cat"));
+}
+
 // The score must be what the logprobs of "yes" and "no" after the model card's prompt give.
 TEST_F(EmbedProgramTest, LanguageModelJudgesDocumentsLikeQwen3Reranker) {
   const std::string file = RealModel("SmolLM2-135M-Instruct") + "/SmolLM2-135M-Instruct.Q4_1.gguf";

@@ -32,21 +32,6 @@ INSTANTIATE_TEST_SUITE_P(Committed, TiktokenEncodingTest,
                          testing::Values("gpt2", "cl100k_base", "o200k_base", "llama3", "qwen"),
                          [](const auto& param_info) { return std::string(param_info.param); });
 
-std::string Base64(std::string_view bytes) {
-  constexpr char kAlphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t group = 0;
-    for (size_t j = 0; j < 3; ++j) {
-      group = group << 8 | (i + j < bytes.size() ? static_cast<unsigned char>(bytes[i + j]) : 0);
-    }
-    for (size_t j = 0; j < 4; ++j) {
-      text += i + j > bytes.size() ? '=' : kAlphabet[group >> (18 - 6 * j) & 63];
-    }
-  }
-  return text;
-}
-
 // Checks that a rank file made from a real vocabulary gives the same ids as its tokenizer.json.
 void ExpectSameAsTokenizerJson(const std::string& name, int32_t num_ranks) {
   const auto expected = LoadRealTokenizer(name);
@@ -56,7 +41,7 @@ void ExpectSameAsTokenizerJson(const std::string& name, int32_t num_ranks) {
   for (int32_t id = 0; id < num_ranks; ++id) {
     std::string bytes;
     AppendFromByteLevel(expected->IdToToken(id).value(), bytes);
-    ranks += Base64(bytes) + " " + std::to_string(id) + "\n";
+    ranks += EncodeBase64(bytes) + " " + std::to_string(id) + "\n";
   }
   TempDirectory directory;
   std::ofstream(directory.path() + "/tokenizer.model") << ranks;
@@ -100,7 +85,7 @@ TEST(Base64Test, DecodingReturnsTheEncodedBytes) {
   for (int round = 0; round < 500; ++round) {
     std::string bytes;
     for (size_t i = random() % 40; i > 0; --i) bytes += static_cast<char>(random());
-    EXPECT_EQ(DecodeBase64(Base64(bytes), "a test"), bytes);
+    EXPECT_EQ(DecodeBase64(EncodeBase64(bytes), "a test"), bytes);
   }
 }
 

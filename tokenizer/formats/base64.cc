@@ -1,5 +1,6 @@
 #include "tokenizer/formats/base64.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -38,6 +39,19 @@ std::string DecodeBase64(std::string_view text, const std::string& where) {
     for (size_t j = 0; j + 1 < digits; ++j) bytes += static_cast<char>(group >> (16 - 8 * j));
   }
   return bytes;
+}
+
+std::string EncodeBase64(std::string_view bytes) {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    const size_t count = std::min<size_t>(3, bytes.size() - i);
+    uint32_t group = 0;
+    for (size_t k = 0; k < 3; ++k) group = group << 8 | (k < count ? static_cast<unsigned char>(bytes[i + k]) : 0u);
+    for (size_t k = 0; k < 4; ++k) text += k <= count ? kDigits[group >> (18 - 6 * k) & 63u] : '=';
+  }
+  return text;
 }
 
 }  // namespace vllm::tokenizer
