@@ -16,6 +16,7 @@
 #include "engine/core/thread_client.h"
 #include "engine/executor/make_executor.h"
 #include "engine/frontend/llm_engine.h"
+#include "engine/model_loader/gguf/config.h"
 #include "engine/model_loader/pooling/sentence_transformers.h"
 #include "tests/system/guide_config.h"
 #include "tests/system/mixed_requests.h"
@@ -39,8 +40,13 @@ struct PoolingSetup {
 
 VllmConfig ConfigOf(const std::string& name, const PoolingSetup& setup) {
   VllmConfig config;
-  config.model = LoadModelConfig(std::string(VLLMCLI_SOURCE_DIR) + "/tests/data/pooling/" + name);
-  ReadSentenceTransformers(config.model);
+  const std::string directory = std::string(VLLMCLI_SOURCE_DIR) + "/tests/data/pooling/" + name;
+  if (const std::string gguf = directory + "/model.gguf"; std::filesystem::exists(gguf)) {
+    config.model = LoadGgufConfig(gguf);
+  } else {
+    config.model = LoadModelConfig(directory);
+    ReadSentenceTransformers(config.model);
+  }
   if (setup.type) config.model.pooler.types = {*setup.type};
   config.scheduler.max_num_batched_tokens = setup.max_num_batched_tokens;
   config.scheduler.max_num_seqs = setup.max_num_seqs;
@@ -56,13 +62,14 @@ VllmConfig ConfigOf(const std::string& name, const PoolingSetup& setup) {
 }
 
 // Texts of 1 to 48 tokens, some of which begin with the same 20.
-std::vector<PoolingPrompt> Prompts(int64_t type_vocab_size) {
+std::vector<PoolingPrompt> Prompts(int64_t type_vocab_size, int64_t vocab_size = 80) {
+  const auto num_words = static_cast<int32_t>(std::min<int64_t>(vocab_size - 5, 70));
   std::vector<PoolingPrompt> prompts;
   for (int32_t i = 0; i < 24; ++i) {
     PoolingPrompt& prompt = prompts.emplace_back();
     const int32_t length = i == 0 ? 1 : i == 1 ? 48 : 1 + i * 17 % 48;
     for (int32_t j = 0; j < length; ++j) {
-      prompt.token_ids.push_back(5 + (i % 2 == 0 && j < 20 ? j * 7 : i * 31 + j * 13) % 70);
+      prompt.token_ids.push_back(5 + (i % 2 == 0 && j < 20 ? j * 7 : i * 31 + j * 13) % num_words);
       if (type_vocab_size > 1) prompt.token_type_ids.push_back(j > length / 2 ? 1 : 0);
     }
   }
@@ -106,7 +113,7 @@ class PoolingTest : public testing::TestWithParam<std::string> {
  protected:
   PoolingTest() {
     const ModelConfig& model = ConfigOf(GetParam(), {}).model;
-    prompts_ = Prompts(model.type_vocab_size);
+    prompts_ = Prompts(model.type_vocab_size, model.vocab_size);
     if (model.pooler.classifier) params_.task = PoolingTask::kScore;
     alone_ = RunPrompts(ConfigOf(GetParam(), {.prefix_caching = false}), prompts_, params_, /*one_at_a_time=*/true);
   }

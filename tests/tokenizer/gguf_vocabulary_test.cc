@@ -126,6 +126,24 @@ TEST(GgufVocabularyTest, AWordPieceVocabularyMatchesItsTokenizerJson) {
     EXPECT_EQ(tokenizer->Encode(text, true), reference->Encode(text, true)) << text;
   }
   EXPECT_EQ(tokenizer->Decode(tokenizer->Encode("the keeper", false), true), "the keeper");
+
+  const std::vector<int32_t> first = tokenizer->Encode("the keeper", false), second = tokenizer->Encode("see", false);
+  const BoundedEncoding pair = tokenizer->EncodePair("the keeper", "see", 64);
+  std::vector<int32_t> ids = {2};
+  ids.insert(ids.end(), first.begin(), first.end());
+  ids.push_back(3);
+  std::vector<int32_t> types(ids.size(), 0);
+  ids.insert(ids.end(), second.begin(), second.end());
+  ids.push_back(3);
+  types.resize(ids.size(), 1);
+  EXPECT_EQ(pair.ids, ids);
+  EXPECT_EQ(pair.type_ids, types);
+
+  EXPECT_EQ(tokenizer->Encode("THE KEEPER", false), first);
+  vocabulary.lowercase = false;
+  const auto cased = MakeGgufTokenizer(vocabulary, "a test");
+  EXPECT_EQ(cased->Encode("the keeper", false), first);
+  EXPECT_NE(cased->Encode("THE KEEPER", false), first);
 }
 
 // The tokenizer.json has the structure of Gemma 4's.

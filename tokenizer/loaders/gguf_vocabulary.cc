@@ -142,8 +142,14 @@ class GgufLoader {
       if (eos < 0) Fail("add_eos_token is true or unset, but there is no eos_token_id");
       after.push_back(eos);
     }
-    if (source_.model == "bert" && source_.add_sep.value_or(true) && sep >= 0) after.push_back(sep);
-    parts_->post_processor = PostProcessor(std::move(before), after);
+    const bool is_bert = source_.model == "bert";
+    const bool add_sep = source_.add_sep.value_or(is_bert) && sep >= 0;
+    if (is_bert && add_sep) after.push_back(sep);
+    std::vector<int32_t> between = after;
+    if (!is_bert && add_sep) between.push_back(sep);
+    // Only encoders join texts. Their texts have tokens on both sides.
+    if (before.empty() || after.empty()) between.clear();
+    parts_->post_processor = PostProcessor(before, after, between, is_bert);
   }
 
   void SetSpaceDecoder(bool strips_first_space, bool has_byte_tokens) {
@@ -255,7 +261,10 @@ class GgufLoader {
   // In GGUF, a token at the start of a word has the prefix U+2581, and the other tokens lack the prefix "##".
   void MakeWordPiece() {
     const GgufDefaults defaults{.bos = 101, .eos = {}, .unk = 100, .sep = 102, .add_bos = true};
-    parts_->normalizer = std::make_unique<BertNormalizer>(BertNormalizerConfig());
+    BertNormalizerConfig normalizer;
+    normalizer.lowercase = source_.lowercase.value_or(true);
+    normalizer.strip_accents = source_.strip_accents.value_or(normalizer.lowercase);
+    parts_->normalizer = std::make_unique<BertNormalizer>(normalizer);
     parts_->pre_tokenizers = MarkedBertPreTokenizers();
     Vocabulary vocabulary = MakeVocabulary();
     const int32_t unk = IdOf(source_.unk_id, defaults.unk, "unknown_token_id");

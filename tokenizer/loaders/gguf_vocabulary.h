@@ -15,6 +15,7 @@
 //   add_bos ... add_sep       tokenizer.ggml.add_bos_token, add_eos_token, add_sep_token
 //   add_space_prefix          tokenizer.ggml.add_space_prefix
 //   remove_extra_whitespaces  tokenizer.ggml.remove_extra_whitespaces
+//   lowercase, strip_accents  tokenizer.ggml.normalizer.lowercase, .strip_accents; only "bert"
 //   precompiled_charsmap      tokenizer.ggml.precompiled_charsmap: bytes
 //   chat_template             tokenizer.chat_template; not used here
 // clang-format on
@@ -65,6 +66,8 @@ struct GgufVocabulary {
   std::optional<bool> add_sep;
   std::optional<bool> add_space_prefix;
   std::optional<bool> remove_extra_whitespaces;
+  std::optional<bool> lowercase;
+  std::optional<bool> strip_accents;
   std::string_view precompiled_charsmap;
   std::string_view chat_template;
 };

@@ -21,6 +21,20 @@ int32_t IdOfPair(const nlohmann::json& json, const char* key, const std::string&
 
 }  // namespace
 
+PostProcessor::PostProcessor(const std::vector<int32_t>& prefix, const std::vector<int32_t>& suffix,
+                             const std::vector<int32_t>& between, bool has_types)
+    : template_(prefix) {
+  template_.push_back(kText);
+  template_.insert(template_.end(), suffix.begin(), suffix.end());
+  if (between.empty()) return;
+  const int32_t type = has_types ? 1 : 0;
+  for (const int32_t id : prefix) pair_.push_back({id, 0});
+  pair_.push_back({kText, 0});
+  for (const int32_t id : between) pair_.push_back({id, 0});
+  pair_.push_back({kSecondText, type});
+  for (const int32_t id : suffix) pair_.push_back({id, type});
+}
+
 PostProcessor::PostProcessor(const nlohmann::json& json, int32_t id_limit) : template_{kText} {
   if (!json.is_null()) AddProcessor(json, id_limit);
 }

@@ -14,12 +14,10 @@ class PostProcessor {
  public:
   // Adds nothing.
   PostProcessor() : template_{kText} {}
-  // Adds `prefix` before and `suffix` after the text.
-  explicit PostProcessor(std::vector<int32_t> prefix, const std::vector<int32_t>& suffix = {})
-      : template_(std::move(prefix)) {
-    template_.push_back(kText);
-    template_.insert(template_.end(), suffix.begin(), suffix.end());
-  }
+  // Adds `prefix` before and `suffix` after the text. If `between` is not empty, pairs are joined with it between the
+  // texts. With `has_types`, the second text and the suffix then have token type 1.
+  explicit PostProcessor(const std::vector<int32_t>& prefix, const std::vector<int32_t>& suffix = {},
+                         const std::vector<int32_t>& between = {}, bool has_types = false);
   // Throws TokenizerError if `json` is malformed, has an unsupported type or an id outside [0, id_limit), or if the
   // template is too long.
   PostProcessor(const nlohmann::json& json, int32_t id_limit);

@@ -2,12 +2,13 @@
 
 #include <array>
 
+#include "engine/model_loader/gguf/encoder_tensor_names.h"
 #include "engine/model_loader/gguf/tensor_names.h"
 
 namespace vllm {
 namespace {
 
-constexpr std::array<GgufArchitecture, 43> kArchitectures = {{
+constexpr std::array<GgufArchitecture, 48> kArchitectures = {{
     {.name = "llama",
      .hf_architecture = "LlamaForCausalLM",
      .model_type = "llama",
@@ -383,6 +384,52 @@ constexpr std::array<GgufArchitecture, 43> kArchitectures = {{
      .outer = kOuter,
      .layer = kMixtralLayer,
      .experts = kMixtralExperts},
+
+    // Encoders.
+    {.name = "bert",
+     .hf_architecture = "BertModel",
+     .model_type = "bert",
+     .hidden_act = "gelu",
+     .layer_norm = true,
+     .layer_prefix = "encoder.layer.",
+     .outer = kBertOuter,
+     .layer = kBertLayer,
+     .experts = {}},
+    {.name = "nomic-bert",
+     .hf_architecture = "NomicBertModel",
+     .model_type = "nomic_bert",
+     .hidden_act = "silu",
+     .layer_norm = true,
+     .layer_prefix = "encoder.layers.",
+     .outer = kNomicBertOuter,
+     .layer = kNomicBertLayer,
+     .experts = {}},
+    {.name = "modern-bert",
+     .hf_architecture = "ModernBertModel",
+     .model_type = "modernbert",
+     .hidden_act = "gelu",
+     .layer_norm = true,
+     .layer_prefix = "layers.",
+     .outer = kModernBertOuter,
+     .layer = kModernBertLayer,
+     .experts = {}},
+    {.name = "eurobert",
+     .hf_architecture = "EuroBertModel",
+     .model_type = "eurobert",
+     .hidden_act = "silu",
+     .layer_prefix = "model.layers.",
+     .outer = kOuter,
+     .layer = kLlamaLayer,
+     .experts = {}},
+    {.name = "gemma-embedding",
+     .hf_architecture = "Gemma3TextModel",
+     .model_type = "gemma3_text",
+     .hidden_act = "gelu_pytorch_tanh",
+     .sliding_window_pattern = 6,
+     .layer_prefix = "model.layers.",
+     .outer = kGemmaEmbeddingOuter,
+     .layer = kGemmaLayer,
+     .experts = {}},
 }};
 
 }  // namespace

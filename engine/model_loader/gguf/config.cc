@@ -11,6 +11,7 @@
 #include "engine/config/escape.h"
 #include "engine/config/max_model_len.h"
 #include "engine/model_loader/gguf/architecture.h"
+#include "engine/model_loader/gguf/encoder.h"
 #include "engine/model_loader/gguf/gemma4.h"
 #include "engine/model_loader/gguf/hybrid.h"
 #include "engine/model_loader/gguf/mla.h"
@@ -49,9 +50,10 @@ class ConfigReader {
     } else if (HasAttention()) {
       ReadGgufRope(file_, config_);
     }
-    config_.max_model_len = DerivedMaxModelLen(config_);
     ReadSwitches();
-    ReadPooling();
+    ReadGgufPooling(keys_, config_);
+    if (IsGgufEncoder(architecture_.name)) ReadGgufEncoder(file_, config_);
+    config_.max_model_len = DerivedMaxModelLen(config_);
     config_.has_block_weights = std::any_of(file_.tensors().begin(), file_.tensors().end(),
                                             [](const GgufTensor* tensor) { return tensor->type->block_elements > 1; });
     config_.checkpoint_dtype = DominantDType();
@@ -105,8 +107,8 @@ class ConfigReader {
     config_.architecture = architecture_.hf_architecture;
     config_.model_type = architecture_.model_type;
     config_.hidden_act = architecture_.hidden_act;
-    if (!keys_.Bool(Key("attention.causal")).value_or(true)) {
-      keys_.Fail(Key("attention.causal"), "is false, but only causal models are supported");
+    if (!keys_.Bool(Key("attention.causal")).value_or(true) && !IsGgufEncoder(architecture_.name)) {
+      keys_.Fail(Key("attention.causal"), "is false, but this architecture is supported only with causal attention");
     }
   }
 
@@ -126,16 +128,6 @@ class ConfigReader {
     config_.rms_norm_eps = *value;
     config_.vocab_size = ReadVocabSize();
     config_.layers.assign(static_cast<size_t>(config_.num_hidden_layers), {});
-  }
-
-  // Reads how an embedding model pools, which files of other models do not say. The numbers are those of llama.cpp's
-  // llama_pooling_type. Its "none" and "rank" need what is not in a decoder's file.
-  void ReadPooling() {
-    constexpr PoolingType kTypes[] = {PoolingType::kMean, PoolingType::kCls, PoolingType::kLast};
-    const int64_t type = keys_.Int(Key("pooling_type"), 0, 4).value_or(0);
-    if (type < 1 || type > 3) return;
-    config_.pooler.types = {kTypes[type - 1]};
-    config_.pooler.is_from_files = true;
   }
 
   void ReadHeads() {
@@ -340,7 +332,7 @@ class ConfigReader {
       config_.logits_scaling = keys_.PositiveDouble(Key("logit_scale"), kMaxScale).value_or(1.0);
       config_.attention_multiplier = keys_.PositiveDouble(Key("attention.scale"), kMaxScale);
     }
-    if (architecture_.name == "gemma2" || architecture_.name == "gemma3") {
+    if (architecture_.name == "gemma2" || config_.model_type == "gemma3_text") {
       // GGUF files do not contain this setting. Only the largest model of each generation has a value other than
       // head_dim.
       const bool largest = config_.num_hidden_layers == (architecture_.name == "gemma2" ? 46 : 62);

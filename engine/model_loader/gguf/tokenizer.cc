@@ -79,6 +79,8 @@ tokenizer::GgufVocabulary ReadGgufVocabulary(const GgufMetadata& metadata) {
   vocabulary.add_sep = metadata.Bool("tokenizer.ggml.add_sep_token");
   vocabulary.add_space_prefix = metadata.Bool("tokenizer.ggml.add_space_prefix");
   vocabulary.remove_extra_whitespaces = metadata.Bool("tokenizer.ggml.remove_extra_whitespaces");
+  vocabulary.lowercase = metadata.Bool("tokenizer.ggml.normalizer.lowercase");
+  vocabulary.strip_accents = metadata.Bool("tokenizer.ggml.normalizer.strip_accents");
   vocabulary.precompiled_charsmap = metadata.Bytes("tokenizer.ggml.precompiled_charsmap");
   vocabulary.chat_template = metadata.String(kTemplate).value_or("");
   return vocabulary;

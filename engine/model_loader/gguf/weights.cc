@@ -66,11 +66,12 @@ TensorName ParseName(std::string_view name) {
 // and, in most architectures, experts. Norms may have one if they are LayerNorms over the whole row, not over each
 // head.
 bool AllowsBias(const GgufArchitecture& architecture, std::string_view stem) {
+  if (stem == "cls.output") return true;
   const bool is_expert =
       stem.ends_with("_exps") || stem.ends_with("_shexp") || stem.find('.') != std::string_view::npos;
   if (is_expert && stem != "ffn_gate_inp_shexp") return architecture.expert_biases && stem.ends_with("_exps");
   if (stem == "output") return architecture.name == "phimoe";
-  if (stem == "token_embd" || stem == "position_embd") return false;
+  if (stem == "token_embd" || stem == "token_types" || stem == "position_embd") return false;
   if (stem == "attn_q_norm" || stem == "attn_k_norm") return false;
   return architecture.layer_norm || !stem.ends_with("_norm");
 }
