@@ -93,16 +93,20 @@ struct FormatIQ4_NL : BlockRows<32, 18> {
   }
 };
 
+// Returns twice the values of E2M1 codes. The values are 0, 0.5, 1, 1.5, 2, 3, 4, 6, then the same with a minus sign.
+static inline Vec TwiceE2M1(Bytes codes) {
+  constexpr Bytes kValues = {0, 1, 2, 3, 4, 6, 8, 12, 0, 255, 254, 253, 252, 250, 248, 244};
+  return SignedToFloat(LookUp(kValues, codes));
+}
+
 struct FormatMXFP4 : BlockRows<32, 17> {
   template <typename Sink>
   static inline void Visit(const Row& row, int64_t block, Sink&& sink) {
-    // Twice the values of the codes. The values are 0, 0.5, 1, 1.5, 2, 3, 4, 6, then the same with a minus sign.
-    constexpr Bytes kValues = {0, 1, 2, 3, 4, 6, 8, 12, 0, 255, 254, 253, 252, 250, 248, 244};
     const uint8_t* b = row.Block(block);
     const Vec d = Vec::Set1(HalfPowerOfTwo(b[0]));
     const Bytes codes = LoadBytes(b + 1);
-    sink(Vec::Mul(SignedToFloat(LookUp(kValues, LowHalves(codes))), d));
-    sink(Vec::Mul(SignedToFloat(LookUp(kValues, HighHalves(codes))), d));
+    sink(Vec::Mul(TwiceE2M1(LowHalves(codes)), d));
+    sink(Vec::Mul(TwiceE2M1(HighHalves(codes)), d));
   }
 
   // Returns 2^(exponent - 128), half the scale.
@@ -111,5 +115,26 @@ struct FormatMXFP4 : BlockRows<32, 17> {
     float value;
     __builtin_memcpy(&value, &bits, sizeof(value));
     return value;
+  }
+};
+
+struct FormatNVFP4 : BlockRows<64, 36> {
+  template <typename Sink>
+  static inline void Visit(const Row& row, int64_t block, Sink&& sink) {
+    // Four scales, then the codes: columns i and i + 8 of each group of 16 share a byte.
+    const uint8_t* b = row.Block(block);
+    for (int i = 0; i < 4; ++i) {
+      uint8_t bytes[16];
+      __builtin_memcpy(bytes, b + 4 + i * 8, 8);
+      for (int j = 0; j < 8; ++j) bytes[8 + j] = bytes[j] >> 4;
+      sink(Vec::Mul(TwiceE2M1(LowHalves(LoadBytes(bytes))), Vec::Set1(HalfUnsignedE4M3(b[i]))));
+    }
+  }
+
+  // Returns half the scale, an e4m3 number without a sign, as GGML reads it: 0x7f is 0, and the sign bit is ignored.
+  static inline float HalfUnsignedE4M3(uint8_t code) {
+    if (code == 0x7f) return 0.0f;
+    // Shifted left by twenty, the bits are a float that is 2^120 times too small. This holds for subnormals too.
+    return __builtin_bit_cast(float, (uint32_t{code} & 0x7f) << 20) * 0x1p119f;
   }
 };

@@ -187,6 +187,26 @@ static inline void WithFormat(QuantFormat format, F&& f) {
       return f(FormatIQ4_XS());
     case QuantFormat::kMXFP4:
       return f(FormatMXFP4());
+    case QuantFormat::kIQ1_S:
+      return f(FormatIQ1_S());
+    case QuantFormat::kIQ1_M:
+      return f(FormatIQ1_M());
+    case QuantFormat::kIQ2_XXS:
+      return f(FormatIQ2_XXS());
+    case QuantFormat::kIQ2_XS:
+      return f(FormatIQ2_XS());
+    case QuantFormat::kIQ2_S:
+      return f(FormatIQ2_S());
+    case QuantFormat::kIQ3_XXS:
+      return f(FormatIQ3_XXS());
+    case QuantFormat::kIQ3_S:
+      return f(FormatIQ3_S());
+    case QuantFormat::kTQ1_0:
+      return f(FormatTQ1_0());
+    case QuantFormat::kTQ2_0:
+      return f(FormatTQ2_0());
+    case QuantFormat::kNVFP4:
+      return f(FormatNVFP4());
     case QuantFormat::kGroupUInt4:
       return f(FormatGroupUInt4());
     case QuantFormat::kGroupUInt8:

@@ -32,6 +32,26 @@ std::optional<QuantFormat> BlockFormat(WeightType type) {
       return QuantFormat::kIQ4_XS;
     case WeightType::kMXFP4:
       return QuantFormat::kMXFP4;
+    case WeightType::kIQ1_S:
+      return QuantFormat::kIQ1_S;
+    case WeightType::kIQ1_M:
+      return QuantFormat::kIQ1_M;
+    case WeightType::kIQ2_XXS:
+      return QuantFormat::kIQ2_XXS;
+    case WeightType::kIQ2_XS:
+      return QuantFormat::kIQ2_XS;
+    case WeightType::kIQ2_S:
+      return QuantFormat::kIQ2_S;
+    case WeightType::kIQ3_XXS:
+      return QuantFormat::kIQ3_XXS;
+    case WeightType::kIQ3_S:
+      return QuantFormat::kIQ3_S;
+    case WeightType::kTQ1_0:
+      return QuantFormat::kTQ1_0;
+    case WeightType::kTQ2_0:
+      return QuantFormat::kTQ2_0;
+    case WeightType::kNVFP4:
+      return QuantFormat::kNVFP4;
     default:
       return std::nullopt;
   }
@@ -45,7 +65,18 @@ int64_t BlockColumns(QuantFormat format) {
     case QuantFormat::kQ5_K:
     case QuantFormat::kQ6_K:
     case QuantFormat::kIQ4_XS:
+    case QuantFormat::kIQ1_S:
+    case QuantFormat::kIQ1_M:
+    case QuantFormat::kIQ2_XXS:
+    case QuantFormat::kIQ2_XS:
+    case QuantFormat::kIQ2_S:
+    case QuantFormat::kIQ3_XXS:
+    case QuantFormat::kIQ3_S:
+    case QuantFormat::kTQ1_0:
+    case QuantFormat::kTQ2_0:
       return 256;
+    case QuantFormat::kNVFP4:
+      return 64;
     default:
       return kQuantColumns;
   }

@@ -36,6 +36,16 @@ enum class QuantFormat : uint8_t {
   kIQ4_NL,
   kIQ4_XS,
   kMXFP4,
+  kIQ1_S,
+  kIQ1_M,
+  kIQ2_XXS,
+  kIQ2_XS,
+  kIQ2_S,
+  kIQ3_XXS,
+  kIQ3_S,
+  kTQ1_0,
+  kTQ2_0,
+  kNVFP4,
   kGroupUInt4,
   kGroupUInt8,
   kGroupFloat8,  // e4m3fn; no zero points
@@ -43,7 +53,7 @@ enum class QuantFormat : uint8_t {
 
 // Returns the format of a GGML block type, or nothing for scalar types.
 std::optional<QuantFormat> BlockFormat(WeightType type);
-// Returns the number of columns per block: 32 or 256.
+// Returns the number of columns per block: 32, 64 or 256.
 int64_t BlockColumns(QuantFormat format);
 // Returns the size in bytes of a row of codes or blocks. REQUIRES: num_columns is a multiple of BlockColumns(format).
 int64_t QuantRowBytes(QuantFormat format, int64_t num_columns);

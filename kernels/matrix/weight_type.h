@@ -33,9 +33,19 @@ enum class WeightType : uint8_t {
   kIQ4_NL,
   kIQ4_XS,
   kMXFP4,  // OCP e2m1 codes with one e8m0 scale per 32 elements
+  kIQ1_S,
+  kIQ1_M,
+  kIQ2_XXS,
+  kIQ2_XS,
+  kIQ2_S,
+  kIQ3_XXS,
+  kIQ3_S,
+  kTQ1_0,
+  kTQ2_0,
+  kNVFP4,  // e2m1 codes with one e4m3 scale per 16 elements
 };
 
-inline constexpr WeightType kLastWeightType = WeightType::kMXFP4;
+inline constexpr WeightType kLastWeightType = WeightType::kNVFP4;
 
 struct WeightTypeInfo {
   std::string_view name;       // "BF16", "Q4_K"
@@ -87,6 +97,26 @@ constexpr WeightTypeInfo InfoOf(WeightType type) {
       return {"IQ4_XS", 256, 136};
     case WeightType::kMXFP4:
       return {"MXFP4", 32, 17};
+    case WeightType::kIQ1_S:
+      return {"IQ1_S", 256, 50};
+    case WeightType::kIQ1_M:
+      return {"IQ1_M", 256, 56};
+    case WeightType::kIQ2_XXS:
+      return {"IQ2_XXS", 256, 66};
+    case WeightType::kIQ2_XS:
+      return {"IQ2_XS", 256, 74};
+    case WeightType::kIQ2_S:
+      return {"IQ2_S", 256, 82};
+    case WeightType::kIQ3_XXS:
+      return {"IQ3_XXS", 256, 98};
+    case WeightType::kIQ3_S:
+      return {"IQ3_S", 256, 110};
+    case WeightType::kTQ1_0:
+      return {"TQ1_0", 256, 54};
+    case WeightType::kTQ2_0:
+      return {"TQ2_0", 256, 66};
+    case WeightType::kNVFP4:
+      return {"NVFP4", 64, 36};
   }
   return {"unknown", 1, 1};
 }

@@ -243,6 +243,14 @@ CASES["nemotron_h_moe"] = ("nemotron_h_moe", "NemotronHConfig", "NemotronHForCau
     num_experts_per_tok=2, moe_intermediate_size=12, moe_shared_expert_intermediate_size=20, moe_latent_size=16,
     routed_scaling_factor=1.5), {})
 
+# The scales of these types make the weights about as large as those of the other models.
+SMALL_TYPES = {Type.TQ1_0: 0.08, Type.TQ2_0: 0.08, Type.IQ1_S: 0.01, Type.IQ1_M: 0.01, Type.IQ2_XXS: 1e-3,
+               Type.IQ2_XS: 1e-3, Type.IQ2_S: 1e-3, Type.IQ3_XXS: 5e-4, Type.IQ3_S: 5e-4, Type.NVFP4: None}
+for kind in SMALL_TYPES:
+    CASES["blocks_llama_" + kind.name] = ("llama", "LlamaConfig", "LlamaForCausalLM",
+                                          dict(hidden_size=256, intermediate_size=256, num_hidden_layers=1,
+                                               num_key_value_heads=1), {"type": kind})
+
 PERMUTED = ("llama", "mistral3", "granite", "granitemoe", "granitehybrid", "nemotron_h", "nemotron_h_moe", "smollm3",
             "arcee")
 HYBRIDS = ("lfm2", "lfm2moe", "granitehybrid", "mamba2", "falcon-h1", "nemotron_h", "nemotron_h_moe")
@@ -259,10 +267,18 @@ def random_blocks(rng, kind, shape, shrink=1.0):
     """Returns blocks of random bits with small, finite scales."""
     block, size = gguf.GGML_QUANT_SIZES[kind]
     data = rng.integers(0, 256, (*shape[:-1], shape[-1] // block, size), dtype=np.uint8)
+    if kind == Type.NVFP4:
+        data[..., :4] = rng.integers(0x08, 0x18, data[..., :4].shape)
+        return data.reshape(*shape[:-1], -1)
+    if kind == Type.IQ1_M:
+        scale = (rng.uniform(0.5, 1.0, data.shape[:-1]) * SMALL_TYPES[kind]).astype(np.float16).view(np.uint16)
+        for word in range(4):
+            data[..., 49 + 2 * word] = data[..., 49 + 2 * word] & 15 | (scale >> 4 * word & 15) << 4
+        return data.reshape(*shape[:-1], -1)
     halves = {Type.Q2_K: (80, 82), Type.Q3_K: (108,), Type.Q4_K: (0, 2), Type.Q5_K: (0, 2), Type.Q6_K: (208,),
-              Type.IQ4_NL: (0,), Type.IQ4_XS: (0,)}[kind]
+              Type.IQ4_NL: (0,), Type.IQ4_XS: (0,), Type.TQ1_0: (52,), Type.TQ2_0: (64,)}.get(kind, (0,))
     scales = {Type.Q2_K: 2e-2, Type.Q3_K: 3e-3, Type.Q4_K: 4e-4, Type.Q5_K: 2e-4, Type.Q6_K: 1e-4, Type.IQ4_NL: 1e-3,
-               Type.IQ4_XS: 1e-4}
+               Type.IQ4_XS: 1e-4, **SMALL_TYPES}
     for offset in halves:
         scale = (rng.uniform(0.5, 1.0, data.shape[:-1]) * scales[kind] * shrink).astype(np.float16)
         data[..., offset:offset + 2] = scale[..., None].view(np.uint8)

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -21,20 +22,24 @@ namespace {
 struct StoredFormat {
   QuantFormat format;
   std::string name;
-  std::vector<int> halves;    // byte offsets of the float16 values in a block
-  bool has_exponent = false;  // a block begins with the exponent of its scale
-  bool IsBlocks() const { return has_exponent || !halves.empty(); }
+  std::vector<int> halves;  // byte offsets of the float16 values in a block
+  bool IsBlocks() const { return format < QuantFormat::kGroupUInt4; }
 };
 
 std::vector<StoredFormat> Formats() {
-  return {{QuantFormat::kQ8_0, "Q8_0", {0}},        {QuantFormat::kQ4_0, "Q4_0", {0}},
-          {QuantFormat::kQ4_1, "Q4_1", {0, 2}},     {QuantFormat::kQ5_0, "Q5_0", {0}},
-          {QuantFormat::kQ5_1, "Q5_1", {0, 2}},     {QuantFormat::kQ2_K, "Q2_K", {80, 82}},
-          {QuantFormat::kQ3_K, "Q3_K", {108}},      {QuantFormat::kQ4_K, "Q4_K", {0, 2}},
-          {QuantFormat::kQ5_K, "Q5_K", {0, 2}},     {QuantFormat::kQ6_K, "Q6_K", {208}},
-          {QuantFormat::kIQ4_NL, "IQ4_NL", {0}},    {QuantFormat::kIQ4_XS, "IQ4_XS", {0}},
-          {QuantFormat::kMXFP4, "MXFP4", {}, true}, {QuantFormat::kGroupUInt4, "UInt4", {}},
-          {QuantFormat::kGroupUInt8, "UInt8", {}},  {QuantFormat::kGroupFloat8, "Float8", {}}};
+  return {{QuantFormat::kQ8_0, "Q8_0", {0}},       {QuantFormat::kQ4_0, "Q4_0", {0}},
+          {QuantFormat::kQ4_1, "Q4_1", {0, 2}},    {QuantFormat::kQ5_0, "Q5_0", {0}},
+          {QuantFormat::kQ5_1, "Q5_1", {0, 2}},    {QuantFormat::kQ2_K, "Q2_K", {80, 82}},
+          {QuantFormat::kQ3_K, "Q3_K", {108}},     {QuantFormat::kQ4_K, "Q4_K", {0, 2}},
+          {QuantFormat::kQ5_K, "Q5_K", {0, 2}},    {QuantFormat::kQ6_K, "Q6_K", {208}},
+          {QuantFormat::kIQ4_NL, "IQ4_NL", {0}},   {QuantFormat::kIQ4_XS, "IQ4_XS", {0}},
+          {QuantFormat::kMXFP4, "MXFP4", {}},      {QuantFormat::kIQ1_S, "IQ1_S", {0}},
+          {QuantFormat::kIQ1_M, "IQ1_M", {}},      {QuantFormat::kIQ2_XXS, "IQ2_XXS", {0}},
+          {QuantFormat::kIQ2_XS, "IQ2_XS", {0}},   {QuantFormat::kIQ2_S, "IQ2_S", {0}},
+          {QuantFormat::kIQ3_XXS, "IQ3_XXS", {0}}, {QuantFormat::kIQ3_S, "IQ3_S", {0}},
+          {QuantFormat::kTQ1_0, "TQ1_0", {52}},    {QuantFormat::kTQ2_0, "TQ2_0", {64}},
+          {QuantFormat::kNVFP4, "NVFP4", {}},      {QuantFormat::kGroupUInt4, "UInt4", {}},
+          {QuantFormat::kGroupUInt8, "UInt8", {}}, {QuantFormat::kGroupFloat8, "Float8", {}}};
 }
 
 class QuantKernelsTest : public testing::TestWithParam<Isa>, protected testing_support::RandomValues {
@@ -51,7 +56,11 @@ class QuantKernelsTest : public testing::TestWithParam<Isa>, protected testing_s
         for (int64_t i = 0; i < w.view().row_bytes; ++i) w.row(n)[i] = static_cast<uint8_t>(Int(0, 255));
         const int64_t bytes = QuantRowBytes(stored.format, block);
         for (int64_t b = 0; b < columns / block; ++b) {
-          if (stored.has_exponent) w.row(n)[b * bytes] = static_cast<uint8_t>(Int(118, 126));
+          if (stored.format == QuantFormat::kMXFP4) w.row(n)[b * bytes] = static_cast<uint8_t>(Int(118, 126));
+          // The top bits of the scale, which is not in one place: a number from 2^-7 to 2^-4.
+          if (stored.format == QuantFormat::kIQ1_M) {
+            w.row(n)[b * bytes + 55] = static_cast<uint8_t>((w.row(n)[b * bytes + 55] & 0x0f) | 0x20);
+          }
           for (const int offset : stored.halves) {
             const uint16_t half = FloatToFloat16(Floats(1, 0.05f)[0]);
             std::memcpy(w.row(n) + b * bytes + offset, &half, 2);
@@ -107,7 +116,9 @@ TEST_P(QuantKernelsTest, BlocksDequantizeExactlyLikeTheGgufPackage) {
     std::vector<float> expected(count), got(count);
     std::memcpy(expected.data(), bytes.data() + 4 + w.view().row_bytes, count * sizeof(float));
     kernels().dequantize(w.view(), 0, 0, count, got.data());
-    for (size_t i = 0; i < count; ++i) ASSERT_EQ(got[i], expected[i]) << stored.name << " value " << i;
+    for (size_t i = 0; i < count; ++i) {
+      ASSERT_EQ(std::bit_cast<uint32_t>(got[i]), std::bit_cast<uint32_t>(expected[i])) << stored.name << " value " << i;
+    }
   }
 }
 

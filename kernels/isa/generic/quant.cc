@@ -3,12 +3,15 @@
 // set.
 #include "kernels/isa/generic/codes.h"
 #include "kernels/kernel_tables.h"
+#include "kernels/matrix/block_grids.h"
 
 namespace vllm::kernels::generic {
 
 #include "kernels/impl/unroll.inl"
 // clang-format off: the rest uses unroll.inl
 #include "kernels/impl/quant_blocks.inl"
+#include "kernels/impl/quant_digit_blocks.inl"
+#include "kernels/impl/quant_grid_blocks.inl"
 #include "kernels/impl/quant_groups.inl"
 #include "kernels/impl/quant_k_blocks.inl"
 #include "kernels/impl/quant_linear.inl"

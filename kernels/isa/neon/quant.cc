@@ -3,12 +3,15 @@
 // instruction set.
 #include "kernels/isa/neon/codes.h"
 #include "kernels/kernel_tables.h"
+#include "kernels/matrix/block_grids.h"
 
 namespace vllm::kernels::neon {
 
 #include "kernels/impl/unroll.inl"
 // clang-format off: the rest uses unroll.inl
 #include "kernels/impl/quant_blocks.inl"
+#include "kernels/impl/quant_digit_blocks.inl"
+#include "kernels/impl/quant_grid_blocks.inl"
 #include "kernels/impl/quant_groups.inl"
 #include "kernels/impl/quant_k_blocks.inl"
 #include "kernels/impl/quant_linear.inl"
