@@ -1,5 +1,5 @@
-// GGML formats with the values -1, 0 and 1 (TQ2_0: also 2), in blocks of 256 columns. See quant_blocks.inl. Included inside an instruction
-// set's namespace.
+// GGML formats with the values -1, 0 and 1 (TQ2_0: also 2), in blocks of 256 columns. See quant_blocks.inl. Included
+// inside an instruction set's namespace.
 
 struct FormatTQ1_0 : BlockRows<256, 54> {
   template <typename Sink>

@@ -83,14 +83,12 @@ void ReadClassifier(const GgufFile& file, ModelConfig& config) {
     keys.Fail("tensor cls.weight", "must have " + std::to_string(config.hidden_size) + " rows");
   }
   classifier.layers.push_back(std::move(first));
-  classifier.layers.push_back(
-      DenseOf(file, *output, "cls.output", is_modern ? "classifier" : "classifier.out_proj"));
+  classifier.layers.push_back(DenseOf(file, *output, "cls.output", is_modern ? "classifier" : "classifier.out_proj"));
   classifier.num_labels = output->shape[0];
   classifier.function =
       classifier.num_labels == 1 ? ClassifierConfig::Function::kSigmoid : ClassifierConfig::Function::kSoftmax;
   const std::string key = Architecture(keys) + ".classifier.pooling_type";
-  config.pooler.types = {
-      PoolingTypeAt(keys, key).value_or(is_modern ? PoolingType::kMean : PoolingType::kCls)};
+  config.pooler.types = {PoolingTypeAt(keys, key).value_or(is_modern ? PoolingType::kMean : PoolingType::kCls)};
   config.pooler.is_from_files = true;
   config.architecture = is_modern ? "ModernBertForSequenceClassification" : "RobertaForSequenceClassification";
 }
