@@ -74,6 +74,7 @@ TEST_F(GgufEncoderTest, PoolingTypeIsRead) {
 
 TEST_F(GgufEncoderTest, ClassifierOfRobertaHasALayerBeforeTheOutput) {
   GgufBuilder file = Bert();
+  Matrix(file, "token_types.weight", 1);
   Matrix(file, "cls.weight", kHidden);
   Matrix(file, "cls.output.weight", 3);
   file.Floats("cls.output.bias", {3}, {1, 2, 3});
@@ -95,6 +96,14 @@ TEST_F(GgufEncoderTest, ClassifierWithoutItsFirstLayerIsRejected) {
             std::string::npos);
 }
 
+TEST_F(GgufEncoderTest, ClassifierOfDistilBertIsRejected) {
+  GgufBuilder file = Bert();
+  Matrix(file, "cls.weight", kHidden);
+  Matrix(file, "cls.output.weight", 1);
+  EXPECT_NE(ErrorOf(file).find("tensor cls.output.weight: classifiers of DistilBERT are not supported"),
+            std::string::npos);
+}
+
 TEST_F(GgufEncoderTest, TensorsOfAnotherShapeAreRejected) {
   EXPECT_NE(ErrorOf(Build("bert")).find("tensor position_embd.weight: missing"), std::string::npos);
   GgufBuilder types = Bert();
@@ -102,6 +111,7 @@ TEST_F(GgufEncoderTest, TensorsOfAnotherShapeAreRejected) {
   EXPECT_NE(ErrorOf(types).find("tensor token_types.weight: must be a matrix of at most 1024 rows and 8 columns"),
             std::string::npos);
   GgufBuilder classifier = Bert();
+  Matrix(classifier, "token_types.weight", 1);
   Matrix(classifier, "cls.weight", kHidden - 1);
   Matrix(classifier, "cls.output.weight", 1);
   EXPECT_NE(ErrorOf(classifier).find("tensor cls.weight: must have 8 rows"), std::string::npos);

@@ -1,8 +1,8 @@
 #include "engine/model_loader/gguf/encoder.h"
 
+#include <optional>
 #include <string>
-
-#include "engine/config/escape.h"
+#include <utility>
 
 namespace vllm {
 namespace {
@@ -75,6 +75,12 @@ void ReadClassifier(const GgufFile& file, ModelConfig& config) {
               "would be wrong; use the Hugging Face checkpoint");
   }
   const bool is_modern = config.model_type == "modernbert";
+  // The layer before DistilBERT's classifier has another activation. Of the models whose files have the architecture
+  // bert, only DistilBERT has no token types.
+  if (!is_modern && config.type_vocab_size == 0) {
+    keys.Fail("tensor cls.output.weight",
+              "classifiers of DistilBERT are not supported; use the Hugging Face checkpoint");
+  }
   ClassifierConfig& classifier = config.pooler.classifier.emplace();
   PoolerDense first = DenseOf(file, *dense, "cls", is_modern ? "head.dense" : "classifier.dense");
   first.activation = is_modern ? PoolerActivation::kGelu : PoolerActivation::kTanh;
