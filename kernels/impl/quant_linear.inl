@@ -213,6 +213,8 @@ static inline void WithFormat(QuantFormat format, F&& f) {
       return f(FormatGroupUInt8());
     case QuantFormat::kGroupFloat8:
       return f(FormatGroupFloat8());
+    case QuantFormat::kGroupTable4:
+      return f(FormatGroupTable4());
   }
 }
 

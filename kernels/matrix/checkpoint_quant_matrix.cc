@@ -83,7 +83,7 @@ int64_t BlockColumns(QuantFormat format) {
 }
 
 int64_t QuantRowBytes(QuantFormat format, int64_t num_columns) {
-  if (format == QuantFormat::kGroupUInt4) return num_columns / 2;
+  if (format == QuantFormat::kGroupUInt4 || format == QuantFormat::kGroupTable4) return num_columns / 2;
   if (format == QuantFormat::kGroupUInt8 || format == QuantFormat::kGroupFloat8) return num_columns;
   for (int i = 0; i <= static_cast<int>(kLastWeightType); ++i) {
     const auto type = static_cast<WeightType>(i);
@@ -103,19 +103,25 @@ CheckpointQuantMatrix::CheckpointQuantMatrix(QuantFormat format, int64_t num_row
                                              const BufferSource& buffers) {
   InitializeView(format, num_rows, num_columns);
   group_of_chunk_ = std::move(groups.group_of_chunk);
+  table_ = std::move(groups.table);
+  scale_table_ = std::move(groups.scale_table);
+  view_.scale_type = groups.scale_type;
+  view_.table = table_.empty() ? nullptr : table_.data();
+  view_.scale_table = scale_table_.empty() ? nullptr : scale_table_.data();
   const auto count = static_cast<size_t>(num_rows * groups.num_groups);
   const auto data_bytes = static_cast<size_t>(num_rows * view_.row_bytes);
-  const size_t scale_bytes = count * SizeOf(groups.scale_type);
-  std::vector<AlignedBuffer> memory = groups.has_zeros ? buffers({data_bytes, scale_bytes, count * sizeof(int16_t)})
-                                                       : buffers({data_bytes, scale_bytes});
+  std::vector<size_t> sizes = {data_bytes, count * static_cast<size_t>(view_.scale_bytes())};
+  if (groups.has_zeros) sizes.push_back(count * sizeof(int16_t));
+  if (groups.has_float_zeros) sizes.push_back(count * sizeof(float));
+  std::vector<AlignedBuffer> memory = buffers(sizes);
   data_ = std::move(memory[0]);
   scales_ = std::move(memory[1]);
-  if (groups.has_zeros) zeros_ = std::move(memory[2]);
+  if (memory.size() > 2) zeros_ = std::move(memory[2]);
   view_.data = data_.as<uint8_t>();
   view_.num_groups = groups.num_groups;
-  view_.scale_type = groups.scale_type;
   view_.scales = scales_.data();
   view_.zeros = groups.has_zeros ? zeros_.as<int16_t>() : nullptr;
+  view_.float_zeros = groups.has_float_zeros ? zeros_.as<float>() : nullptr;
   view_.zero_point = groups.zero_point;
   view_.group_of_chunk = group_of_chunk_.data();
 }
@@ -129,7 +135,7 @@ void CheckpointQuantMatrix::InitializeView(QuantFormat format, int64_t num_rows,
 
 void CheckpointQuantMatrix::SetCodes(int64_t n, const uint8_t* codes) {
   uint8_t* to = row(n);
-  if (view_.format != QuantFormat::kGroupUInt4) {
+  if (view_.row_bytes == view_.num_columns) {
     for (int64_t k = 0; k < view_.num_columns; ++k) to[k] = codes[k];
     return;
   }

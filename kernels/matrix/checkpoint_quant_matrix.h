@@ -5,6 +5,9 @@
 // Blocks: row n consists of num_columns / BlockColumns(format) blocks that start at data + n * row_bytes.
 // Groups: the codes of row n start at data + n * row_bytes. Every 16 columns form a chunk, which belongs to one group.
 //   w[n, k] = (code[n, k] - zero[n, g]) * scale[n, g], g = group_of_chunk[k / 16]
+//   kGroupFloat8: w[n, k] = e4m3(code[n, k]) * scale[n, g]
+//   kGroupTable4: w[n, k] = table[code[n, k]] * scale[n, g]
+// If there is a table of scales, the stored scales are bytes, and scale[n, g] is the table's entry.
 //   4-bit codes: byte k / 32 * 16 + k % 16, low nibble if k % 32 < 16, else high nibble.
 #pragma once
 
@@ -49,6 +52,7 @@ enum class QuantFormat : uint8_t {
   kGroupUInt4,
   kGroupUInt8,
   kGroupFloat8,  // e4m3fn; no zero points
+  kGroupTable4,  // 4-bit indexes of a table of values; no zero points
 };
 
 // Returns the format of a GGML block type, or nothing for scalar types.
@@ -67,10 +71,15 @@ struct CheckpointQuantMatrixView {
   // Groups only.
   int64_t num_groups = 0;
   DType scale_type = DType::kFloat32;
-  const void* scales = nullptr;             // [num_rows, num_groups]
-  const int16_t* zeros = nullptr;           // [num_rows, num_groups]; null: zero_point for all groups
-  int32_t zero_point = 0;                   // used if zeros is null
+  const void* scales = nullptr;             // [num_rows, num_groups]: scale_type, or bytes if scale_table is not null
+  const float* scale_table = nullptr;       // [256]
+  const float* table = nullptr;             // [16]; only in kGroupTable4
+  const int16_t* zeros = nullptr;           // [num_rows, num_groups]; null: see float_zeros
+  const float* float_zeros = nullptr;       // [num_rows, num_groups]; null: zero_point for all groups
+  int32_t zero_point = 0;                   // used if there are no zeros
   const int32_t* group_of_chunk = nullptr;  // [num_columns / 16]
+
+  int64_t scale_bytes() const { return scale_table != nullptr ? 1 : static_cast<int64_t>(SizeOf(scale_type)); }
 };
 
 class CheckpointQuantMatrix {
@@ -87,9 +96,12 @@ class CheckpointQuantMatrix {
     DType scale_type = DType::kFloat32;
     bool has_zeros = false;
     int32_t zero_point = 0;
+    bool has_float_zeros = false;         // zero points need not be integers; not together with has_zeros
+    std::vector<float> table = {};        // [16] in kGroupTable4, else empty
+    std::vector<float> scale_table = {};  // [256]; empty: scales are of scale_type
   };
-  // A matrix in a group format. Requests buffers for the codes, the scales and, if groups.has_zeros, the zero points,
-  // in this order. Throws std::bad_alloc.
+  // A matrix in a group format. Requests buffers for the codes, the scales and the zero points, if there are any, in
+  // this order. Throws std::bad_alloc.
   CheckpointQuantMatrix(QuantFormat format, int64_t num_rows, int64_t num_columns, Groups groups,
                         const BufferSource& buffers = NewBuffers);
 
@@ -103,9 +115,10 @@ class CheckpointQuantMatrix {
   // The addresses to which the loader writes a row, a scale and a zero point.
   uint8_t* row(int64_t n) { return data_.as<uint8_t>() + n * view_.row_bytes; }
   std::byte* scale(int64_t n, int64_t group) {
-    return scales_.as<std::byte>() + static_cast<size_t>(n * view_.num_groups + group) * SizeOf(view_.scale_type);
+    return scales_.as<std::byte>() + (n * view_.num_groups + group) * view_.scale_bytes();
   }
   int16_t* zero(int64_t n, int64_t group) { return zeros_.as<int16_t>() + n * view_.num_groups + group; }
+  float* float_zero(int64_t n, int64_t group) { return zeros_.as<float>() + n * view_.num_groups + group; }
   // Writes the codes of one row of a group format. codes: [num_columns].
   void SetCodes(int64_t n, const uint8_t* codes);
 
@@ -114,6 +127,7 @@ class CheckpointQuantMatrix {
 
   AlignedBuffer data_, scales_, zeros_;
   std::vector<int32_t> group_of_chunk_;
+  std::vector<float> table_, scale_table_;
   CheckpointQuantMatrixView view_;
 };
 

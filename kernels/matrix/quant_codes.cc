@@ -176,7 +176,7 @@ int32_t MiddleOf(const CheckpointQuantMatrixView& w) { return w.format == QuantF
 
 std::optional<PackedQuantForm> GroupForm(const CheckpointQuantMatrixView& w) {
   if (!GroupsAreWholeRuns(w, kBlockColumns)) return std::nullopt;
-  const bool symmetric = w.zeros == nullptr && w.zero_point == MiddleOf(w);
+  const bool symmetric = w.zeros == nullptr && w.float_zeros == nullptr && w.zero_point == MiddleOf(w);
   if (w.format == QuantFormat::kGroupUInt4) return symmetric ? kSigned4 : kSigned4WithMinimums;
   if (!symmetric) return kUnsigned8;
   return GroupsAreWholeRuns(w, kScaleColumns) ? kInt8Form : kSigned8;
@@ -199,8 +199,13 @@ void ReadGroups(const CheckpointQuantMatrixView& w, const PackedQuantForm& form,
     const int64_t index = row * w.num_groups + w.group_of_chunk[i * form.scale_columns / kGroupChunk];
     out.scales[i] = GroupScale(w, index);
     if (!form.has_minimums) continue;
+    const auto middle = static_cast<float>(MiddleOf(w));
+    if (w.float_zeros != nullptr) {
+      out.minimums[i] = (middle - w.float_zeros[index]) * out.scales[i];
+      continue;
+    }
     const int32_t zero = w.zeros == nullptr ? w.zero_point : w.zeros[index];
-    out.minimums[i] = static_cast<float>(MiddleOf(w) - zero) * out.scales[i];
+    out.minimums[i] = (middle - static_cast<float>(zero)) * out.scales[i];
   }
 }
 

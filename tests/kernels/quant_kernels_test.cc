@@ -27,19 +27,20 @@ struct StoredFormat {
 };
 
 std::vector<StoredFormat> Formats() {
-  return {{QuantFormat::kQ8_0, "Q8_0", {0}},       {QuantFormat::kQ4_0, "Q4_0", {0}},
-          {QuantFormat::kQ4_1, "Q4_1", {0, 2}},    {QuantFormat::kQ5_0, "Q5_0", {0}},
-          {QuantFormat::kQ5_1, "Q5_1", {0, 2}},    {QuantFormat::kQ2_K, "Q2_K", {80, 82}},
-          {QuantFormat::kQ3_K, "Q3_K", {108}},     {QuantFormat::kQ4_K, "Q4_K", {0, 2}},
-          {QuantFormat::kQ5_K, "Q5_K", {0, 2}},    {QuantFormat::kQ6_K, "Q6_K", {208}},
-          {QuantFormat::kIQ4_NL, "IQ4_NL", {0}},   {QuantFormat::kIQ4_XS, "IQ4_XS", {0}},
-          {QuantFormat::kMXFP4, "MXFP4", {}},      {QuantFormat::kIQ1_S, "IQ1_S", {0}},
-          {QuantFormat::kIQ1_M, "IQ1_M", {}},      {QuantFormat::kIQ2_XXS, "IQ2_XXS", {0}},
-          {QuantFormat::kIQ2_XS, "IQ2_XS", {0}},   {QuantFormat::kIQ2_S, "IQ2_S", {0}},
-          {QuantFormat::kIQ3_XXS, "IQ3_XXS", {0}}, {QuantFormat::kIQ3_S, "IQ3_S", {0}},
-          {QuantFormat::kTQ1_0, "TQ1_0", {52}},    {QuantFormat::kTQ2_0, "TQ2_0", {64}},
-          {QuantFormat::kNVFP4, "NVFP4", {}},      {QuantFormat::kGroupUInt4, "UInt4", {}},
-          {QuantFormat::kGroupUInt8, "UInt8", {}}, {QuantFormat::kGroupFloat8, "Float8", {}}};
+  return {{QuantFormat::kQ8_0, "Q8_0", {0}},        {QuantFormat::kQ4_0, "Q4_0", {0}},
+          {QuantFormat::kQ4_1, "Q4_1", {0, 2}},     {QuantFormat::kQ5_0, "Q5_0", {0}},
+          {QuantFormat::kQ5_1, "Q5_1", {0, 2}},     {QuantFormat::kQ2_K, "Q2_K", {80, 82}},
+          {QuantFormat::kQ3_K, "Q3_K", {108}},      {QuantFormat::kQ4_K, "Q4_K", {0, 2}},
+          {QuantFormat::kQ5_K, "Q5_K", {0, 2}},     {QuantFormat::kQ6_K, "Q6_K", {208}},
+          {QuantFormat::kIQ4_NL, "IQ4_NL", {0}},    {QuantFormat::kIQ4_XS, "IQ4_XS", {0}},
+          {QuantFormat::kMXFP4, "MXFP4", {}},       {QuantFormat::kIQ1_S, "IQ1_S", {0}},
+          {QuantFormat::kIQ1_M, "IQ1_M", {}},       {QuantFormat::kIQ2_XXS, "IQ2_XXS", {0}},
+          {QuantFormat::kIQ2_XS, "IQ2_XS", {0}},    {QuantFormat::kIQ2_S, "IQ2_S", {0}},
+          {QuantFormat::kIQ3_XXS, "IQ3_XXS", {0}},  {QuantFormat::kIQ3_S, "IQ3_S", {0}},
+          {QuantFormat::kTQ1_0, "TQ1_0", {52}},     {QuantFormat::kTQ2_0, "TQ2_0", {64}},
+          {QuantFormat::kNVFP4, "NVFP4", {}},       {QuantFormat::kGroupUInt4, "UInt4", {}},
+          {QuantFormat::kGroupUInt8, "UInt8", {}},  {QuantFormat::kGroupFloat8, "Float8", {}},
+          {QuantFormat::kGroupTable4, "Table4", {}}};
 }
 
 class QuantKernelsTest : public testing::TestWithParam<Isa>, protected testing_support::RandomValues {
@@ -75,7 +76,11 @@ class QuantKernelsTest : public testing::TestWithParam<Isa>, protected testing_s
       groups.group_of_chunk.push_back(static_cast<int32_t>(Int(0, groups.num_groups - 1)));
     }
     groups.scale_type = static_cast<DType>(Int(0, 2));
-    groups.has_zeros = stored.format != QuantFormat::kGroupFloat8 && Int(0, 1) == 1;
+    const bool allows_zeros = stored.format == QuantFormat::kGroupUInt4 || stored.format == QuantFormat::kGroupUInt8;
+    groups.has_zeros = allows_zeros && Int(0, 1) == 1;
+    groups.has_float_zeros = allows_zeros && !groups.has_zeros && Int(0, 1) == 1;
+    if (stored.format == QuantFormat::kGroupTable4) groups.table = Floats(16);
+    if (Int(0, 1) == 1) groups.scale_table = Floats(256, 0.05f);
     groups.zero_point = 7;
     CheckpointQuantMatrix w(stored.format, rows, columns, groups);
     for (int64_t n = 0; n < rows; ++n) {
@@ -86,6 +91,11 @@ class QuantKernelsTest : public testing::TestWithParam<Isa>, protected testing_s
       }
       w.SetCodes(n, codes.data());
       for (int64_t g = 0; g < groups.num_groups; ++g) {
+        if (groups.has_float_zeros) *w.float_zero(n, g) = Floats(1, 20.0f)[0];
+        if (!groups.scale_table.empty()) {
+          *w.scale(n, g) = static_cast<std::byte>(Int(0, 255));
+          continue;
+        }
         const float scale = Floats(1, 0.05f)[0];
         const uint16_t half = groups.scale_type == DType::kFloat16 ? FloatToFloat16(scale) : FloatToBFloat16(scale);
         std::memcpy(
@@ -140,6 +150,36 @@ TEST_P(QuantKernelsTest, GroupsDequantizeAsDefined) {
       EXPECT_EQ(got[k], static_cast<float>(codes[k] - *w.zero(0, static_cast<int64_t>(g))) * scales[g]);
     }
   }
+}
+
+TEST_P(QuantKernelsTest, TablesOfValuesAndScalesAreLookedUp) {
+  CheckpointQuantMatrix::Groups groups{.group_of_chunk = {0, 1}, .num_groups = 2};
+  groups.table = Floats(16);
+  groups.scale_table = Floats(256);
+  CheckpointQuantMatrix w(QuantFormat::kGroupTable4, 1, 32, groups);
+  std::vector<uint8_t> codes(32);
+  for (size_t k = 0; k < 32; ++k) codes[k] = static_cast<uint8_t>(5 * k % 16);
+  w.SetCodes(0, codes.data());
+  *w.scale(0, 0) = std::byte{3};
+  *w.scale(0, 1) = std::byte{255};
+  std::vector<float> got(32);
+  kernels().dequantize(w.view(), 0, 0, 32, got.data());
+  for (size_t k = 0; k < 32; ++k) EXPECT_EQ(got[k], groups.table[codes[k]] * groups.scale_table[k < 16 ? 3 : 255]);
+}
+
+TEST_P(QuantKernelsTest, ZeroPointsMayBeFractions) {
+  CheckpointQuantMatrix::Groups groups{.group_of_chunk = {0, 0}, .num_groups = 1};
+  groups.has_float_zeros = true;
+  CheckpointQuantMatrix w(QuantFormat::kGroupUInt8, 1, 32, groups);
+  std::vector<uint8_t> codes(32);
+  for (size_t k = 0; k < 32; ++k) codes[k] = static_cast<uint8_t>(8 * k);
+  w.SetCodes(0, codes.data());
+  const float scale = 0.1f;
+  std::memcpy(w.scale(0, 0), &scale, sizeof(scale));
+  *w.float_zero(0, 0) = 7.3f;
+  std::vector<float> got(32);
+  kernels().dequantize(w.view(), 0, 0, 32, got.data());
+  for (size_t k = 0; k < 32; ++k) EXPECT_EQ(got[k], (static_cast<float>(codes[k]) - 7.3f) * scale);
 }
 
 TEST_P(QuantKernelsTest, Float8DequantizesAsDefined) {

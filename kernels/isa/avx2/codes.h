@@ -44,6 +44,20 @@ static inline Bytes LookUp(Bytes table, Bytes b) {
   return reinterpret_cast<Bytes>(_mm_shuffle_epi8(reinterpret_cast<__m128i>(table), reinterpret_cast<__m128i>(b)));
 }
 
+// LookUpFloats for eight lanes.
+static inline __m256 LookUpFloats(__m256 low, __m256 high, __m256i index) {
+  // Bit 3 of the index becomes the sign bit, which selects the half.
+  const __m256 upper = _mm256_castsi256_ps(_mm256_slli_epi32(index, 28));
+  return _mm256_blendv_ps(_mm256_permutevar8x32_ps(low, index), _mm256_permutevar8x32_ps(high, index), upper);
+}
+
+static inline Vec LookUpFloats(const float* values, Bytes b) {
+  const auto v = reinterpret_cast<__m128i>(b);
+  const __m256 low = _mm256_loadu_ps(values), high = _mm256_loadu_ps(values + 8);
+  return {LookUpFloats(low, high, _mm256_cvtepu8_epi32(v)),
+          LookUpFloats(low, high, _mm256_cvtepu8_epi32(_mm_srli_si128(v, 8)))};
+}
+
 static inline Bytes FifthBits(const uint8_t* p) {
   uint16_t bits;
   __builtin_memcpy(&bits, p, sizeof(bits));

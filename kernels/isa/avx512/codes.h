@@ -40,6 +40,10 @@ static inline Bytes LookUp(Bytes table, Bytes b) {
   return reinterpret_cast<Bytes>(_mm_shuffle_epi8(reinterpret_cast<__m128i>(table), reinterpret_cast<__m128i>(b)));
 }
 
+static inline Vec LookUpFloats(const float* values, Bytes b) {
+  return {_mm512_permutexvar_ps(_mm512_cvtepu8_epi32(reinterpret_cast<__m128i>(b)), _mm512_loadu_ps(values))};
+}
+
 static inline Bytes FifthBits(const uint8_t* p) {
   uint16_t bits;
   __builtin_memcpy(&bits, p, sizeof(bits));

@@ -49,6 +49,13 @@ static inline Bytes LookUp(Bytes table, Bytes b) {
   return LoadBytes(to);
 }
 
+// Returns values[b[i]] in lane i. values: [16], any alignment. REQUIRES: b[i] < 16.
+static inline Vec LookUpFloats(const float* values, Bytes b) {
+  Vec r;
+  for (int i = 0; i < Vec::kLanes; ++i) r.v[i] = values[b[i] & 15];
+  return r;
+}
+
 // Lane i is 0x10 if bit i of the two bytes at p is set, else 0.
 static inline Bytes FifthBits(const uint8_t* p) {
   using Words = uint64_t __attribute__((vector_size(16)));

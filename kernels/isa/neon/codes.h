@@ -39,6 +39,12 @@ static inline Bytes LookUp(Bytes table, Bytes b) {
   return reinterpret_cast<Bytes>(vqtbl1q_u8(reinterpret_cast<uint8x16_t>(table), reinterpret_cast<uint8x16_t>(b)));
 }
 
+static inline Vec LookUpFloats(const float* values, Bytes b) {
+  float lanes[Vec::kLanes];
+  for (int i = 0; i < Vec::kLanes; ++i) lanes[i] = values[b[i] & 15];
+  return Vec::Load(lanes);
+}
+
 static inline Bytes FifthBits(const uint8_t* p) {
   const uint8x16_t spread = vcombine_u8(vdup_n_u8(p[0]), vdup_n_u8(p[1]));
   const uint8x16_t mask = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
