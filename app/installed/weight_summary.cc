@@ -68,18 +68,29 @@ int64_t ParametersOf(const SafetensorsEntry& entry, const ModelConfig& model) {
   }
   const int64_t bits = model.quantization.groups.empty() ? 0 : model.quantization.groups[0].scheme.bits;
   if (EndsInAny(entry.name, {".qweight", ".weight_packed"}) && entry.dtype == "I32" && bits > 0) {
-    return elements * (32 / bits);
+    return elements * 32 / bits;
+  }
+  if (EndsInAny(entry.name, {".weight", ".weight_packed", ".W_q"}) && entry.dtype == "U8" && bits > 0) {
+    return elements * 8 / bits;
+  }
+  if (entry.name.find(".weight.") != std::string::npos) return 0;  // bitsandbytes
+  if (model.quantization.method == QuantizationMethod::kHqq) {
+    return EndsInAny(entry.name, {".weight", ".bias", ".W_q"}) ? elements : 0;
   }
   const bool is_metadata =
       EndsInAny(entry.name, {".qzeros", ".scales", ".g_idx", ".weight_scale", ".weight_scale_inv", ".weight_zero_point",
-                             ".weight_shape", ".weight_g_idx", ".input_scale", ".input_zero_point"});
+                             ".weight_shape", ".weight_g_idx", ".weight_global_scale", ".weight_scale_2",
+                             ".input_scale", ".input_global_scale", ".input_zero_point", ".SCB", ".weight_format"});
   return is_metadata ? 0 : elements;
 }
 
 std::string QuantizationText(const QuantizationConfig& quantization) {
   std::string text(ToString(quantization.method));
   if (quantization.method == QuantizationMethod::kNone || quantization.groups.empty()) return text;
-  const int64_t bits = quantization.groups[0].scheme.bits;
+  const QuantizationScheme& scheme = quantization.groups[0].scheme;
+  if (scheme.float4 == Float4Format::kNvfp4) return text + " NVFP4";
+  if (scheme.float4 == Float4Format::kMxfp4) return text + " MXFP4";
+  const int64_t bits = scheme.bits;
   return bits > 0 ? text + " " + std::to_string(bits) + " bit" : text;
 }
 

@@ -17,7 +17,10 @@ enum class QuantizationMethod : uint8_t {
   kAwq,
   kFp8,                // float8 with one scale per block, row or matrix
   kMxfp4,              // gpt-oss: the experts are in MXFP4, all other layers in floating point
-  kCompressedTensors,  // pack-, int-, float- or naive-quantized; the format may differ between layers
+  kCompressedTensors,  // int, float8 or float4 codes; the format may differ between layers
+  kModelOpt,           // NVIDIA's Model Optimizer: NVFP4
+  kBitsAndBytes,       // NF4, FP4 or LLM.int8
+  kHqq,
 };
 
 constexpr std::string_view ToString(QuantizationMethod method) {
@@ -38,15 +41,29 @@ constexpr std::string_view ToString(QuantizationMethod method) {
       return "mxfp4";
     case QuantizationMethod::kCompressedTensors:
       return "compressed-tensors";
+    case QuantizationMethod::kModelOpt:
+      return "modelopt";
+    case QuantizationMethod::kBitsAndBytes:
+      return "bitsandbytes";
+    case QuantizationMethod::kHqq:
+      return "hqq";
   }
   return "unknown";
 }
 
+// Formats with E2M1 codes, which differ in their scales.
+enum class Float4Format : uint8_t {
+  kNone,
+  kNvfp4,  // an E4M3 scale per 16 columns and a float32 scale per matrix
+  kMxfp4,  // a power of two per 32 columns
+};
+
 // The storage format of the weights of some layers.
 struct QuantizationScheme {
-  int64_t bits = 8;         // 4 or 8
-  bool is_float = false;    // float8 e4m3
-  bool packed = false;      // several codes per int32
+  int64_t bits = 8;       // 2, 3, 4 or 8
+  bool is_float = false;  // float8 e4m3
+  Float4Format float4 = Float4Format::kNone;
+  bool packed = false;      // several codes per int32 (per byte if float4 is not kNone)
   bool symmetric = true;    // no stored zero points
   int64_t group_size = -1;  // input columns that share a scale; -1: all
   int64_t block_rows = 1;   // output rows that share a scale

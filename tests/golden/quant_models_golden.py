@@ -3,7 +3,7 @@
 log-probabilities that transformers computes with the dequantized weights. This script packs the weights in the same
 way as the libraries that define the formats.
 
-    python tests/golden/quant_models_golden.py [--output DIRECTORY]
+    python tests/golden/quant_models_golden.py [--output DIRECTORY] [CASE...]
 """
 import argparse
 import json
@@ -24,8 +24,12 @@ BASE = dict(vocab_size=64, hidden_size=64, intermediate_size=96, num_hidden_laye
 
 def pack_rows(codes, bits):
     """Packs unsigned codes [n, k] into int32 [n, ceil(k * bits / 32)]. The first code is in the lowest bits."""
-    per_word = 32 // bits
     n, k = codes.shape
+    if bits == 3:
+        # Codes may begin in one word and end in the next.
+        stream = (codes.unsqueeze(-1) >> torch.arange(3)).bitwise_and(1).reshape(n, k * 3 // 32, 32)
+        return pack_rows(stream.reshape(n, -1), 1)
+    per_word = 32 // bits
     words = -(-k // per_word)
     padded = torch.zeros(n, words * per_word, dtype=torch.int64)
     padded[:, :k] = codes
@@ -174,6 +178,111 @@ def fbgemm():
     return make, dict(quant_method="fbgemm_fp8", activation_scale_ub=1200.0, modules_to_not_convert=["lm_head"])
 
 
+def auto_round(base, packing_format, **more):
+    make, config = base
+    return make, dict(quant_method="auto-round", packing_format=packing_format, bits=config["bits"],
+                      group_size=config["group_size"], sym=config.get("sym", False), data_type="int", **more)
+
+
+E2M1 = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0])
+
+
+def nearest(values, table):
+    """Returns the indexes of the table's entries that are nearest to the values."""
+    return (values.unsqueeze(-1) - table).abs().argmin(-1)
+
+
+def float4(kind):
+    """NVFP4 of compressed-tensors ("nvfp4") and Model Optimizer ("modelopt"), and MXFP4 ("mxfp4")."""
+    size = 32 if kind == "mxfp4" else 16
+
+    def make(weight, _):
+        groups = weight.reshape(weight.shape[0], -1, size)
+        largest = groups.abs().amax(-1)
+        if kind == "mxfp4":
+            exponents = torch.floor(torch.log2(largest / 4))
+            scales = 2.0 ** exponents
+            tensors = {"weight_scale": (exponents + 127).to(torch.uint8)}
+        else:
+            total = weight.abs().max() / (448 * 6)
+            stored = (largest / 6 / total).to(torch.float8_e4m3fn)
+            tensors = {"weight_scale": stored}
+            if kind == "modelopt":
+                tensors.update(weight_scale_2=total, input_scale=torch.tensor(0.01))
+                scales = stored.float() * total
+            else:
+                tensors.update(weight_global_scale=(1 / total).reshape(1), input_global_scale=torch.tensor([99.0]))
+                scales = stored.float() / (1 / total)
+        codes = nearest(groups / scales.unsqueeze(-1), E2M1).reshape(weight.shape)
+        packed = (codes[:, ::2] | codes[:, 1::2] << 4).to(torch.uint8)
+        tensors["weight" if kind == "modelopt" else "weight_packed"] = packed
+        return tensors, E2M1[codes] * scales.repeat_interleave(size, 1)
+
+    if kind == "modelopt":
+        return make, dict(quant_method="modelopt", quant_algo="NVFP4", ignore=["lm_head", "model.layers.1.self_attn*"])
+    weights = dict(num_bits=4, type="float", symmetric=True, dynamic=False, group_size=size,
+                   strategy="group" if kind == "mxfp4" else "tensor_group")
+    return make, dict(quant_method="compressed-tensors", format=kind + "-pack-quantized", ignore=["lm_head"],
+                      config_groups={"group_0": dict(targets=["Linear"], weights=weights)})
+
+
+NF4 = torch.tensor([-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635,
+                    -0.18477343022823334, -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725,
+                    0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941,
+                    0.7229568362236023, 1.0])
+
+
+def bitsandbytes(bits, nested=False):
+    def make8(weight, _):
+        scales = weight.abs().amax(1)
+        codes = torch.round(weight / scales[:, None] * 127).to(torch.int8)
+        return {"weight": codes, "SCB": scales}, codes.float() * scales[:, None] * 7.874015718698502e-3
+
+    def make4(weight, _):
+        blocks = weight.reshape(-1, 64)  # blocks may span rows
+        scales = blocks.abs().amax(1)
+        state = dict(quant_type="nf4", blocksize=64, dtype="bfloat16", shape=list(weight.shape))
+        tensors = {"weight.quant_map": NF4.clone()}
+        if nested:
+            offset = scales.mean()
+            table = torch.linspace(-1, 1, 256)
+            parts = torch.nn.functional.pad(scales - offset, (0, -len(scales) % 256)).reshape(-1, 256)
+            largest = parts.abs().amax(1)
+            indexes = nearest(parts / largest[:, None], table)
+            tensors.update({"weight.absmax": indexes.flatten()[:len(scales)].to(torch.uint8),
+                            "weight.nested_absmax": largest, "weight.nested_quant_map": table.clone()})
+            state.update(nested_blocksize=256, nested_dtype="float32", nested_offset=offset.item())
+            scales = (table[indexes] * largest[:, None]).flatten()[:len(scales)] + offset
+        else:
+            tensors["weight.absmax"] = scales
+        codes = nearest(blocks / scales[:, None], NF4)
+        flat = codes.flatten()
+        tensors["weight"] = (flat[::2] << 4 | flat[1::2]).to(torch.uint8).reshape(-1, 1)
+        tensors["weight.quant_state.bitsandbytes__nf4"] = torch.tensor(list(json.dumps(state).encode()), dtype=torch.uint8)
+        return tensors, (NF4[codes] * scales[:, None]).reshape(weight.shape)
+
+    config = dict(quant_method="bitsandbytes", load_in_4bit=bits == 4, load_in_8bit=bits == 8,
+                  llm_int8_skip_modules=["lm_head"])
+    return (make4 if bits == 4 else make8), config
+
+
+def hqq():
+    params = dict(nbits=4, channel_wise=True, group_size=32, optimize=True, round_zero=False, axis=1, view_as_float=False)
+
+    def make(weight, _):
+        groups = weight.reshape(-1, 32)
+        low, high = groups.amin(1, keepdim=True), groups.amax(1, keepdim=True)
+        scales = ((high - low) / 15).to(torch.bfloat16)
+        zeros = (-low / scales.float()).to(torch.bfloat16)
+        codes = torch.round(groups / scales.float() + zeros.float()).clamp(0, 15).to(torch.uint8)
+        half = len(codes) // 2
+        values = (codes.float() - zeros.float()) * scales.float()
+        return {"W_q": codes[:half] << 4 | codes[half:], "scale": scales, "zero": zeros}, values.reshape(weight.shape)
+
+    return make, dict(quant_method="hqq", skip_modules=["lm_head"],
+                      quant_config=dict(weight_quant_params=params, scale_quant_params=None, zero_quant_params=None))
+
+
 DYNAMIC = dict(num_bits=8, type="int", symmetric=True, strategy="token", dynamic=True)
 CASES = {
     "gptq_4bit": gptq(4, 32, True, False),
@@ -199,6 +308,23 @@ CASES = {
     "float8_blocks": fp8((48, 40), ["lm_head"]),
     "float8_blocks_of_128": fp8((128, 128)),
     "float8_rows": fbgemm(),
+    # The position of a case is its seed.
+    "nvfp4": float4("nvfp4"),
+    "mxfp4": float4("mxfp4"),
+    "modelopt_nvfp4": float4("modelopt"),
+    "nf4": bitsandbytes(4),
+    "nf4_nested": bitsandbytes(4, nested=True),
+    "llm_int8": bitsandbytes(8),
+    "gptq_2bit": gptq(2, 16, False, False),
+    "gptq_3bit": gptq(3, 32, False, False),
+    "gptq_3bit_desc_act": gptq(3, 32, True, True),
+    "auto_round_gptq": auto_round(gptq(4, 32, True, False, with_index=False), "auto_round:auto_gptq",
+                                  extra_config={"lm_head": dict(bits=16, data_type="float")}),
+    "auto_round_awq": auto_round(awq(32), "auto_round:auto_awq"),
+    "hqq": hqq(),
+    "w4a16_actorder_asymmetric": compressed(weights_of(4, "group", symmetric=False, group_size=32, actorder="group"),
+                                            "pack-quantized", permuted=True),
+    "w4a16_channel": compressed(weights_of(4, "channel"), "pack-quantized"),
 }
 
 
@@ -209,7 +335,9 @@ def is_skipped(name, config):
             return "lm_head" in name or "layers.0." in name
         return name in config["ignore"]
     skipped = config.get("modules_to_not_convert") or []
-    if config["quant_method"] in ("gptq", "awq") and name == "lm_head":
+    if config["quant_method"] == "modelopt" and name.startswith("model.layers.1.self_attn"):
+        return True
+    if config["quant_method"] in ("gptq", "awq", "auto-round", "modelopt", "bitsandbytes", "hqq") and name == "lm_head":
         return True
     return any(part in name for part in skipped)
 
@@ -238,7 +366,7 @@ def make_model(name, case, seed, output):
     directory = output / name
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
-    save_file(state, directory / "model.safetensors")
+    save_file({k: v.contiguous() for k, v in state.items()}, directory / "model.safetensors")
     written = dict(BASE, architectures=["LlamaForCausalLM"], model_type="llama", torch_dtype="bfloat16",
                    hidden_act="silu", quantization_config=quantization)
     (directory / "config.json").write_text(json.dumps(written, indent=1) + "\n")
@@ -248,9 +376,12 @@ def make_model(name, case, seed, output):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=pathlib.Path, default=OUT, metavar="DIRECTORY")
-    output = parser.parse_args().output
+    parser.add_argument("cases", nargs="*", metavar="CASE")
+    arguments = parser.parse_args()
+    output, cases = arguments.output, arguments.cases
     for seed, (name, case) in enumerate(CASES.items()):
-        make_model(name, case, seed, output)
+        if not cases or name in cases:
+            make_model(name, case, seed, output)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 // select.
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -34,6 +35,35 @@ json Compressed() {
       {"num_bits": 4, "type": "int", "symmetric": true, "strategy": "group", "group_size": 128, "actorder": "group"}}}})");
 }
 json Float8() { return {{"quant_method", "fp8"}, {"activation_scheme", "dynamic"}, {"weight_block_size", {128, 64}}}; }
+
+json Nvfp4() {
+  return json::parse(R"({"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized", "ignore": ["lm_head"],
+    "config_groups": {"group_0": {"targets": ["Linear"], "weights": {"num_bits": 4, "type": "float", "symmetric": true,
+      "strategy": "tensor_group", "group_size": 16}}}})");
+}
+json ModelOpt() {
+  return {{"quant_method", "modelopt"}, {"quant_algo", "NVFP4"}, {"ignore", {"lm_head", "model.l*.x"}}};
+}
+json BitsAndBytes() {
+  return {{"quant_method", "bitsandbytes"},
+          {"load_in_4bit", true},
+          {"load_in_8bit", false},
+          {"bnb_4bit_quant_storage", "uint8"}};
+}
+json AutoRound() {
+  return {{"quant_method", "intel/auto-round"},
+          {"packing_format", "auto_round:auto_gptq"},
+          {"bits", 4},
+          {"group_size", 128},
+          {"sym", true},
+          {"data_type", "int"},
+          {"extra_config", {{"a", {{"bits", 4}, {"group_size", 128}}}, {"b", {{"bits", 16}}}}}};
+}
+json Hqq() {
+  return json::parse(
+      R"({"quant_method": "hqq", "skip_modules": ["lm_head"], "quant_config": {"scale_quant_params": null,
+    "weight_quant_params": {"nbits": 4, "group_size": 64, "axis": 1, "view_as_float": false}}})");
+}
 
 json With(json object, const std::string& pointer, const json& value) {
   object[json::json_pointer(pointer)] = value;
@@ -96,7 +126,7 @@ TEST(QuantizationConfigTest, Float8FieldsAreRead) {
 }
 
 TEST(QuantizationConfigTest, TheErrorForAnUnsupportedMethodNamesTheMethod) {
-  for (const char* method : {"bitsandbytes", "hqq", "mxfp4", "torchao", ""}) {
+  for (const char* method : {"quanto", "aqlm", "mxfp4", "torchao", ""}) {
     const std::string message = ErrorOf({{"quant_method", method}});
     EXPECT_NE(message.find("quantization_config.quant_method: "), std::string::npos);
     EXPECT_NE(message.find("(\"" + std::string(method) + "\")"), std::string::npos) << message;
@@ -109,7 +139,7 @@ TEST(QuantizationConfigTest, TheErrorForAnUnsupportedMethodNamesTheMethod) {
 TEST(QuantizationConfigTest, InvalidFieldValuesAreRejected) {
   const json huge = ~uint64_t{0};
   const std::vector<std::tuple<json, std::string, std::vector<json>>> cases = {
-      {Gptq(), "/bits", {3, 2, 16, -4, "4", 4.0, nullptr, huge}},
+      {Gptq(), "/bits", {1, 5, 16, -4, "4", 4.0, nullptr, huge}},
       {Gptq(), "/group_size", {0, -2, "128", 1.5, huge}},
       {Gptq(), "/sym", {1, "true"}},
       {Gptq(), "/desc_act", {1, "true"}},
@@ -123,7 +153,7 @@ TEST(QuantizationConfigTest, InvalidFieldValuesAreRejected) {
       {Float8(), "/fmt", {"e5m2", 1}},
       {Float8(), "/weight_block_size", {128, {128}, {0, 128}, {128, -1}, {1.5, 2}, {huge, 1}, {1, 2, 3}}},
       {Float8(), "/ignored_layers", {"x", {nullptr}}},
-      {Compressed(), "/format", {"nvfp4-pack-quantized", "dense", 1}},
+      {Compressed(), "/format", {"nvfp4-pack-quantized", "mxfp6-pack-quantized", "dense", 1}},
       {Compressed(), "/ignore", {"lm_head", json::array({json::array()}), {"re:[a"}}},
       {Compressed(), "/sparsity_config", {{{"format", "sparse-24-bitmask"}}}},
       {Compressed(), "/config_groups", {json(), json::array(), 1, {{"group_0", 1}}}},
@@ -134,6 +164,26 @@ TEST(QuantizationConfigTest, InvalidFieldValuesAreRejected) {
       {Compressed(), "/config_groups/group_0/weights/symmetric", {"yes", 0}},
       {Compressed(), "/config_groups/group_0/weights/strategy", {"tensor_group", "block", 1}},
       {Compressed(), "/config_groups/group_0/weights/group_size", {0, -7, "32", nullptr}},
+      {Nvfp4(), "/config_groups/group_0/weights/num_bits", {8, "4", nullptr}},
+      {Nvfp4(), "/config_groups/group_0/weights/type", {"int"}},
+      {Nvfp4(), "/config_groups/group_0/weights/symmetric", {false}},
+      {Nvfp4(), "/config_groups/group_0/weights/strategy", {"group", "channel"}},
+      {Nvfp4(), "/config_groups/group_0/weights/group_size", {32, "16"}},
+      {ModelOpt(), "/quant_algo", {"FP8", "W4A8_AWQ", 4, nullptr}},
+      {ModelOpt(), "/group_size", {32, "16"}},
+      {ModelOpt(), "/ignore", {"lm_head", {1}}},
+      {BitsAndBytes(), "/load_in_4bit", {false, 1}},
+      {BitsAndBytes(), "/load_in_8bit", {true}},
+      {BitsAndBytes(), "/bnb_4bit_quant_storage", {"bfloat16", 8}},
+      {AutoRound(), "/packing_format", {"auto_round:exllamav2", "auto_round", nullptr}},
+      {AutoRound(), "/bits", {5, 16, nullptr}},
+      {AutoRound(), "/data_type", {"mx_fp", 1}},
+      {AutoRound(), "/extra_config/a", {{{"bits", 8}}, {{"group_size", 32}}, {{"sym", false}}, 7}},
+      {Hqq(), "/quant_config/weight_quant_params/nbits", {1, 3, "4"}},
+      {Hqq(), "/quant_config/weight_quant_params/axis", {0, 2, nullptr}},
+      {Hqq(), "/quant_config/weight_quant_params/view_as_float", {true}},
+      {Hqq(), "/quant_config/weight_quant_params", {nullptr, 1}},
+      {Hqq(), "/quant_config/scale_quant_params", {{{"nbits", 8}}}},
   };
   for (const auto& [base, pointer, values] : cases) {
     EXPECT_NO_THROW(Read(base));
@@ -143,6 +193,40 @@ TEST(QuantizationConfigTest, InvalidFieldValuesAreRejected) {
       EXPECT_NE(message.find("config.json: quantization_config"), std::string::npos) << pointer << " " << value;
     }
   }
+}
+
+TEST(QuantizationConfigTest, AutoRoundMeansGptqOrAwq) {
+  EXPECT_EQ(Read(AutoRound()).method, QuantizationMethod::kGptq);
+  EXPECT_EQ(Read(With(AutoRound(), "/packing_format", "auto_round:auto_awq")).method, QuantizationMethod::kAwq);
+  EXPECT_EQ(Read(With(With(AutoRound(), "/bits", 2), "/extra_config/a/bits", 2)).groups.at(0).scheme.bits, 2);
+}
+
+TEST(QuantizationConfigTest, ModelOptPatternsMatchWholeLayerNames) {
+  const QuantizationConfig config = Read(ModelOpt());
+  EXPECT_EQ(config.method, QuantizationMethod::kModelOpt);
+  EXPECT_TRUE(Matches(config.ignored, "lm_head"));
+  EXPECT_TRUE(Matches(config.ignored, "model.layers.3.x"));
+  EXPECT_FALSE(Matches(config.ignored, "model.layers.3.xy"));
+  EXPECT_FALSE(Matches(config.ignored, "modelxlayers.3.x"));
+}
+
+TEST(QuantizationConfigTest, HfQuantConfigIsReadIfItNamesAnAlgorithm) {
+  const TempDirectory directory;
+  EXPECT_EQ(ReadHfQuantConfig(directory.path()).method, QuantizationMethod::kNone);
+  const auto write = [&](const json& content) {
+    std::ofstream(directory.path() + "/hf_quant_config.json") << content.dump();
+  };
+  write({{"quantization", {{"quant_algo", "NVFP4"}, {"group_size", 16}, {"exclude_modules", {"lm_head"}}}}});
+  const QuantizationConfig config = ReadHfQuantConfig(directory.path());
+  EXPECT_EQ(config.method, QuantizationMethod::kModelOpt);
+  EXPECT_EQ(config.groups.at(0).scheme.float4, Float4Format::kNvfp4);
+  EXPECT_EQ(config.ignored.names, std::vector<std::string>{"lm_head"});
+  write({{"quantization", {{"quant_algo", nullptr}}}});
+  EXPECT_EQ(ReadHfQuantConfig(directory.path()).method, QuantizationMethod::kNone);
+  write({{"quantization", {{"quant_algo", "FP8"}}}});
+  EXPECT_THROW(ReadHfQuantConfig(directory.path()), ModelError);
+  write(json::array());
+  EXPECT_THROW(ReadHfQuantConfig(directory.path()), ModelError);
 }
 
 TEST(QuantizationConfigTest, Mxfp4IsReadOnlyForGptOss) {

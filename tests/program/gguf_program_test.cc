@@ -168,8 +168,15 @@ TEST(GgufProgramTest, AFileNextToATokenizerIsListedByANameThatOpensIt) {
 }
 
 TEST(GgufProgramTest, ShowCountsPackedParameters) {
-  // The directory contains the same model, quantized in 21 ways.
-  for (const auto& entry : fs::directory_iterator(std::string(VLLMCLI_TEST_DATA) + "/quant/models")) {
+  const std::string models = std::string(VLLMCLI_TEST_DATA) + "/quant/models";
+  const auto quantization = [&](const std::string& name) {
+    return Json::parse(RunProgram({"show", "--json", models + "/" + name}).out)["quantization"];
+  };
+  EXPECT_EQ(quantization("gptq_3bit"), "gptq 3 bit");
+  EXPECT_EQ(quantization("modelopt_nvfp4"), "modelopt NVFP4");
+  EXPECT_EQ(quantization("mxfp4"), "compressed-tensors MXFP4");
+  // The directory contains the same model, quantized in 35 ways.
+  for (const auto& entry : fs::directory_iterator(models)) {
     const ProgramResult result = RunProgram({"show", "--json", entry.path().string()});
     ASSERT_EQ(result.status, 0) << result.err;
     EXPECT_EQ(Json::parse(result.out)["parameters"], 69952) << entry.path();

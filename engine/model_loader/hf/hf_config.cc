@@ -156,6 +156,7 @@ ModelConfig LoadModelConfig(const std::string& directory, const ArchitectureChec
   config.model_type = fields.String("model_type").value_or("");
   if (config.model_type.empty()) fields.Fail("model_type", "missing");
   config.quantization = ReadQuantization(fields);
+  if (config.quantization.method == QuantizationMethod::kNone) config.quantization = ReadHfQuantConfig(directory);
   AddStandardFieldNames(config.model_type, object);
   AddModelTypeDefaults(config.model_type, object);
   if (nested) {

@@ -8,22 +8,28 @@
 namespace vllm {
 namespace {
 
+// Returns the code of `bits` bits that begins at bit `position` of a sequence of words, `stride` bytes apart.
+uint32_t CodeAt(const std::byte* words, int64_t stride, int64_t position, int64_t bits) {
+  const std::byte* word = words + position / 32 * stride;
+  const int64_t shift = position % 32;
+  uint64_t code = LoadWord(word) >> shift;
+  if (shift + bits > 32) code |= uint64_t{LoadWord(word + stride)} << (32 - shift);
+  return static_cast<uint32_t>(code & ((uint64_t{1} << bits) - 1));
+}
+
 // Lets `source` read the scales and the zero points of layer `name`, both [groups, out]. The zero points are packed:
-// lane(n) is the index of output n's field in its word.
-template <typename Lane>
+// that of output n begins at bit position(n) of its group's words.
+template <typename Position>
 void SetScalesAndZeros(const WeightSource& weights, const std::string& name, int64_t num_groups, int64_t out,
-                       int64_t bits, int32_t zero_offset, Lane lane, GroupSource& source) {
-  const int64_t codes_per_word = 32 / bits;
+                       int64_t bits, int32_t zero_offset, Position position, GroupSource& source) {
+  const int64_t words = out * bits / 32;
   const TensorView scales = GetScales(weights, name + ".scales", {num_groups, out});
-  const TensorView zeros =
-      GetTyped(weights, name + ".qzeros", {num_groups, out / codes_per_word}, kernels::WeightType::kInt32);
+  const TensorView zeros = GetTyped(weights, name + ".qzeros", {num_groups, words}, kernels::WeightType::kInt32);
   source.scale_type = scales.dtype();
   const auto size = static_cast<int64_t>(SizeOf(source.scale_type));
   source.scale = [=](int64_t n, int64_t g) { return scales.data.data() + (g * out + n) * size; };
-  const auto mask = static_cast<uint32_t>((1 << bits) - 1);
   source.zero = [=](int64_t n, int64_t g) {
-    const uint32_t word = LoadWord(zeros.data.data() + (g * (out / codes_per_word) + n / codes_per_word) * 4);
-    return static_cast<int32_t>((word >> (lane(n) * bits)) & mask) + zero_offset;
+    return static_cast<int32_t>(CodeAt(zeros.data.data() + g * words * 4, 4, position(n), bits)) + zero_offset;
   };
 }
 
@@ -38,28 +44,24 @@ void CheckMultiple(const std::string& name, const char* what, int64_t size, int6
 GroupSource OpenGptq(const WeightSource& weights, const QuantizationConfig& config, const std::string& name,
                      const MatrixPart& part) {
   const QuantizationScheme& scheme = config.groups.at(0).scheme;
-  const int64_t bits = scheme.bits, codes_per_word = 32 / bits;
+  const int64_t bits = scheme.bits, multiple = bits == 3 ? 32 : 32 / bits;
   const int64_t in = part.in_features, out = part.out_features;
-  CheckMultiple(name, "in_features", in, codes_per_word);
-  CheckMultiple(name, "out_features", out, codes_per_word);
+  CheckMultiple(name, "in_features", in, multiple);
+  CheckMultiple(name, "out_features", out, multiple);
   const int64_t num_groups = NumGroups(in, scheme.group_size);
   GroupSource source;
-  source.format = bits == 4 ? kernels::QuantFormat::kGroupUInt4 : kernels::QuantFormat::kGroupUInt8;
+  source.format = bits <= 4 ? kernels::QuantFormat::kGroupUInt4 : kernels::QuantFormat::kGroupUInt8;
   source.group_of_column = weights.ShapeOf(name + ".g_idx") ? ReadGroupIndex(weights, name + ".g_idx", in, num_groups)
                                                             : RunsOfGroups(in, scheme.group_size);
   SetScalesAndZeros(
-      weights, name, num_groups, out, bits, config.gptq_v2 ? 0 : 1,
-      [codes_per_word](int64_t n) { return n % codes_per_word; }, source);
-  const TensorView qweight =
-      GetTyped(weights, name + ".qweight", {in / codes_per_word, out}, kernels::WeightType::kInt32);
-  const auto mask = static_cast<uint32_t>((1 << bits) - 1);
+      weights, name, num_groups, out, bits, config.gptq_v2 ? 0 : 1, [bits](int64_t n) { return n * bits; }, source);
+  const TensorView qweight = GetTyped(weights, name + ".qweight", {in * bits / 32, out}, kernels::WeightType::kInt32);
   source.codes = [=](int64_t row, int64_t count, uint8_t* codes) {
     for (int64_t k = 0; k < part.num_columns; ++k) {
       const int64_t column = part.column_begin + k;
-      const std::byte* words = qweight.data.data() + (column / codes_per_word * out + row) * 4;
-      const int64_t shift = column % codes_per_word * bits;
+      const std::byte* words = qweight.data.data() + row * 4;
       for (int64_t i = 0; i < count; ++i) {
-        codes[i * part.num_columns + k] = static_cast<uint8_t>((LoadWord(words + i * 4) >> shift) & mask);
+        codes[i * part.num_columns + k] = static_cast<uint8_t>(CodeAt(words + i * 4, out * 4, column * bits, bits));
       }
     }
   };
@@ -76,7 +78,8 @@ GroupSource OpenAwq(const WeightSource& weights, const QuantizationConfig& confi
   GroupSource source;
   source.format = kernels::QuantFormat::kGroupUInt4;
   source.group_of_column = RunsOfGroups(in, scheme.group_size);
-  SetScalesAndZeros(weights, name, NumGroups(in, scheme.group_size), out, 4, 0, lane, source);
+  const auto position = [lane](int64_t n) { return n / 8 * 32 + lane(n) * 4; };
+  SetScalesAndZeros(weights, name, NumGroups(in, scheme.group_size), out, 4, 0, position, source);
   const TensorView qweight = GetTyped(weights, name + ".qweight", {in, out / 8}, kernels::WeightType::kInt32);
   source.codes = [=](int64_t row, int64_t count, uint8_t* codes) {
     for (int64_t k = 0; k < part.num_columns; ++k) {

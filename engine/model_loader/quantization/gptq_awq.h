@@ -2,7 +2,8 @@
 // functions of a weight source; any thread.
 //
 // clang-format off
-//   GPTQ  X.qweight I32 [in * bits / 32, out]: code (k, n) is field k mod (32 / bits) of word (k div (32 / bits), n)
+//   GPTQ  X.qweight I32 [in * bits / 32, out]: code (k, n) is bits [k * bits, (k + 1) * bits) of the words of column n.
+//                   With three bits, a code can begin in one word and end in the next.
 //         X.qzeros  I32 [groups, out * bits / 32]: the zero points minus 1 (in gptq_v2, the zero points), packed the
 //                   same way along n
 //         X.scales  [groups, out]

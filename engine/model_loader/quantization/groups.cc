@@ -67,7 +67,10 @@ CheckpointMatrix StoreGroups(const GroupSource& source, const MatrixPart& part, 
                                                   .num_groups = num_groups,
                                                   .scale_type = source.scale_type,
                                                   .has_zeros = static_cast<bool>(source.zero),
-                                                  .zero_point = source.zero_point},
+                                                  .zero_point = source.zero_point,
+                                                  .has_float_zeros = static_cast<bool>(source.float_zero),
+                                                  .table = source.table,
+                                                  .scale_table = source.scale_table},
                                                  buffers);
   if (result.matrix.is_filled()) return result;
   for_each((part.num_rows + kRowsPerCall - 1) / kRowsPerCall, [&](int64_t call) {
@@ -83,7 +86,10 @@ CheckpointMatrix StoreGroups(const GroupSource& source, const MatrixPart& part, 
       for (int64_t g = 0; g < num_groups; ++g) {
         const int32_t group = layout.groups[static_cast<size_t>(g)];
         std::memcpy(result.matrix.scale(begin + i, g), source.scale(part.row_begin + begin + i, group),
-                    SizeOf(source.scale_type));
+                    static_cast<size_t>(result.matrix.view().scale_bytes()));
+        if (source.float_zero) {
+          *result.matrix.float_zero(begin + i, g) = source.float_zero(part.row_begin + begin + i, group);
+        }
         if (source.zero) {
           *result.matrix.zero(begin + i, g) = static_cast<int16_t>(source.zero(part.row_begin + begin + i, group));
         }

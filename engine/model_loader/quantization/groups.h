@@ -14,14 +14,18 @@ namespace vllm {
 
 struct GroupSource {
   kernels::QuantFormat format = kernels::QuantFormat::kGroupUInt4;
-  kernels::DType scale_type = kernels::DType::kFloat32;
-  std::vector<int32_t> group_of_column;  // [in_features]
+  kernels::DType scale_type = kernels::DType::kFloat32;  // ignored if there is a scale_table
+  std::vector<int32_t> group_of_column;                  // [in_features]
   // Writes the codes of rows [row, row + count) of the matrix and the part's columns, one code per byte:
   // [count, part.num_columns].
   std::function<void(int64_t row, int64_t count, uint8_t* codes)> codes;
   std::function<const std::byte*(int64_t row, int64_t group)> scale;  // address of the scale; may be unaligned
   std::function<int32_t(int64_t row, int64_t group)> zero;            // empty: zero_point applies everywhere
   int32_t zero_point = 0;
+  // Zero points that need not be integers; not together with `zero`.
+  std::function<float(int64_t row, int64_t group)> float_zero;
+  std::vector<float> table;        // [16]: the values of the codes in kGroupTable4
+  std::vector<float> scale_table;  // [256]: if not empty, the scales are bytes that select an entry
 };
 
 // Copies a part of the matrix. Sorts the columns by group, and pads each group to a multiple of 16 columns and the

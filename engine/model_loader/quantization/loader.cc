@@ -3,12 +3,21 @@
 #include <algorithm>
 #include <array>
 
+#include "engine/model_loader/quantization/bitsandbytes.h"
 #include "engine/model_loader/quantization/compressed_tensors_fp8.h"
+#include "engine/model_loader/quantization/float4.h"
 #include "engine/model_loader/quantization/gptq_awq.h"
+#include "engine/model_loader/quantization/hqq.h"
 #include "engine/model_loader/quantization/targets.h"
 
 namespace vllm {
 namespace {
+
+// Returns true if tensor `name` is the layer's matrix in floating point.
+bool IsFloat(const WeightSource& weights, const std::string& name, const MatrixPart& part) {
+  const std::vector<int64_t> shape = {part.out_features, part.in_features};
+  return weights.ShapeOf(name) == shape && kernels::ToDType(weights.Get(name, shape).type).has_value();
+}
 
 // Some checkpoints store layers such as expert gates and output heads in floating point without listing them as
 // ignored. So a layer counts as quantized only if its codes exist.
@@ -34,6 +43,19 @@ std::optional<CheckpointMatrix> LoadQuantized(const WeightSource& weights, const
     if (!weights.ShapeOf(name + ".qweight")) return std::nullopt;
     const bool is_gptq = config.method == QuantizationMethod::kGptq;
     return StoreGroups((is_gptq ? OpenGptq : OpenAwq)(weights, config, name, part), part, buffers, for_each);
+  }
+  if (config.method == QuantizationMethod::kBitsAndBytes) {
+    if (!HasBitsAndBytes(weights, group->scheme, name)) return std::nullopt;
+    return StoreGroups(OpenBitsAndBytes(weights, group->scheme, name, part), part, buffers, for_each);
+  }
+  if (config.method == QuantizationMethod::kHqq) {
+    if (!weights.ShapeOf(name + ".W_q")) return std::nullopt;
+    return StoreGroups(OpenHqq(weights, group->scheme, name, part), part, buffers, for_each);
+  }
+  if (group->scheme.float4 != Float4Format::kNone) {
+    const std::string codes = Float4Codes(config.method, name);
+    if (!weights.ShapeOf(codes) || IsFloat(weights, codes, part)) return std::nullopt;
+    return StoreGroups(OpenFloat4(weights, config.method, group->scheme.float4, name, part), part, buffers, for_each);
   }
   if (!HasCodes(weights, group->scheme, name, part)) return std::nullopt;
   return StoreGroups(OpenRows(weights, group->scheme, name, part), part, buffers, for_each);
