@@ -9,6 +9,7 @@
 namespace vllm {
 
 DecoderSpec ArceeSpec(const ModelConfig& config);
+DecoderSpec BailingMoeSpec(const ModelConfig& config);
 DecoderSpec BertSpec(const ModelConfig& config);
 DecoderSpec DistilBertSpec(const ModelConfig& config);
 DecoderSpec DeepseekSpec(const ModelConfig& config);

@@ -27,6 +27,8 @@ constexpr Architecture kArchitectures[] = {
     {"SmolLM3ForCausalLM", BaseDecoderSpec},
 
     {"ArceeForCausalLM", ArceeSpec},
+    {"BailingMoeForCausalLM", BailingMoeSpec},
+    {"BailingMoeV2ForCausalLM", BailingMoeSpec},
     {"DeepseekV2ForCausalLM", DeepseekSpec},
     {"DeepseekV3ForCausalLM", DeepseekSpec},
     {"Exaone4ForCausalLM", Exaone4Spec},

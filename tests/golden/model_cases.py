@@ -4,6 +4,8 @@ makes models with random weights. models_golden.py and models_fresh.py import th
 import torch
 import transformers
 
+import bailing_moe
+
 SIZES = dict(vocab_size=64, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
              intermediate_size=44, max_position_embeddings=128, bos_token_id=1, eos_token_id=2, pad_token_id=0)
 
@@ -65,6 +67,10 @@ FAMILIES = {
     "Ernie4_5_MoeForCausalLM": ("Ernie4_5_MoeConfig", dict(moe_num_experts=4, moe_k=2, moe_intermediate_size=12)),
     "Glm4MoeForCausalLM": ("Glm4MoeConfig", dict(head_dim=8, n_routed_experts=4, num_experts_per_tok=2,
                                                  moe_intermediate_size=12)),
+    "BailingMoeForCausalLM": ("BailingMoeConfig", dict(head_dim=12, num_experts=4, num_experts_per_tok=2,
+                                                       moe_intermediate_size=12)),
+    "BailingMoeV2ForCausalLM": ("BailingMoeV2Config", dict(head_dim=12, num_experts=8, num_experts_per_tok=3, n_group=4,
+                                                           topk_group=2, moe_intermediate_size=12)),
     "DeepseekV2ForCausalLM": ("DeepseekV2Config", dict(LATENT, n_routed_experts=6, n_shared_experts=2)),
     "DeepseekV3ForCausalLM": ("DeepseekV3Config", dict(LATENT, n_routed_experts=6, n_shared_experts=1, n_group=3,
                                                        topk_group=2, first_k_dense_replace=1)),
@@ -311,6 +317,16 @@ CASES = {
     "glm4_moe_groups_old": ("Glm4MoeForCausalLM", dict(
         n_routed_experts=6, n_group=3, topk_group=2, norm_topk_prob=False, attention_bias=True, n_shared_experts=2,
         first_k_dense_replace=0, num_hidden_layers=2, hidden_size=24, rope_theta=500.0), {"style": "old"}),
+    "bailing_moe": ("BailingMoeForCausalLM", dict(num_shared_experts=2), {"style": "old"}),
+    "bailing_moe_biases": ("BailingMoeForCausalLM", dict(
+        use_qkv_bias=True, use_bias=True, norm_topk_prob=False, first_k_dense_replace=1, tie_word_embeddings=True,
+        num_key_value_heads=1, num_shared_experts=0, num_experts_per_tok=3,
+        rope_parameters=dict(rope_type="linear", rope_theta=500.0, factor=2.5)), {}),
+    "bailing_moe_v2": ("BailingMoeV2ForCausalLM", dict(routed_scaling_factor=2.5), {"style": "old"}),
+    "bailing_moe_v2_biases": ("BailingMoeV2ForCausalLM", dict(
+        use_qkv_bias=True, use_bias=True, use_qk_norm=False, first_k_dense_replace=0, partial_rotary_factor=1.0,
+        num_experts_per_tok=1, num_experts=6, n_group=3, topk_group=1, num_shared_experts=2, routed_scaling_factor=1.5,
+        hidden_size=24, rope_parameters=dict(rope_theta=500.0)), {}),
     "deepseek_v2": ("DeepseekV2ForCausalLM", dict(q_lora_rank=None, first_k_dense_replace=1,
                                                   routed_scaling_factor=1.5), {}),
     "deepseek_v2_groups_old": ("DeepseekV2ForCausalLM", dict(
@@ -394,10 +410,14 @@ CASES = {
 }
 
 
+def library_class(name):
+    return getattr(bailing_moe, name) if name.startswith("BailingMoe") else getattr(transformers, name)
+
+
 def make_config(architecture, overrides):
     config_name, family_sizes = FAMILIES[architecture]
     sizes = {k: v for k, v in {**SIZES, **family_sizes, **overrides}.items() if v is not None or k in overrides}
-    config = getattr(transformers, config_name)(**sizes)
+    config = library_class(config_name)(**sizes)
     config._attn_implementation = "eager"
     config._experts_implementation = "eager"
     return config
@@ -432,7 +452,7 @@ def make_model(architecture, overrides, seed):
     of the token tables have different norms, as in trained models. Otherwise the two best logits would often be so
     close that bfloat16 rounding chooses between them."""
     torch.manual_seed(seed)
-    model = getattr(transformers, architecture)(make_config(architecture, overrides)).eval()
+    model = library_class(architecture)(make_config(architecture, overrides)).eval()
     is_gemma = architecture.startswith("Gemma")
     # The norms of Gemma 1 to 3 and of Qwen3-Next add 1 to their weights.
     adds_one = architecture in ("GemmaForCausalLM", "Gemma2ForCausalLM", "Gemma3ForCausalLM")

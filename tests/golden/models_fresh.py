@@ -19,7 +19,7 @@ import tempfile
 import torch
 import transformers
 
-from model_cases import FAMILIES, make_model
+from model_cases import FAMILIES, library_class, make_model
 from models_golden import restyle
 
 NUM_OUTPUTS = 40
@@ -278,6 +278,18 @@ def random_overrides(architecture, rng):
                  norm_topk_prob=sparse["norm_topk_prob"], routed_scaling_factor=pick([1.0, 1.8]))
         rope(rng, o, dim)
         o["rope_parameters"]["partial_rotary_factor"] = pick([0.5, 1.0])
+    if architecture.startswith("BailingMoe"):
+        groups = pick([(1, 1), (3, 1), (3, 2)])
+        experts_per_tok = pick([1, 2])
+        o.update(num_experts=6, num_experts_per_tok=experts_per_tok, moe_intermediate_size=pick([10, 18]),
+                 num_shared_experts=pick([0, 1, 2]), first_k_dense_replace=pick([0, 1]), head_dim=pick([8, 16]),
+                 use_qkv_bias=pick([True, False]), use_bias=pick([True, False]),
+                 rope_parameters=dict(rope_theta=pick([1e4, 500.0])))
+        if architecture == "BailingMoeForCausalLM":
+            o.update(norm_topk_prob=sparse["norm_topk_prob"])
+        else:
+            o.update(n_group=groups[0], topk_group=groups[1], use_qk_norm=pick([True, False]),
+                     partial_rotary_factor=pick([0.5, 1.0]), routed_scaling_factor=pick([1.0, 1.8]))
     if architecture.startswith("Deepseek") or architecture == "Glm4MoeLiteForCausalLM":
         o.update(act)
         latent(architecture, rng, o)
@@ -414,7 +426,7 @@ def check(program, architecture, seed, directory):
     restyle(directory, {"style": style}, overrides)
     write_tokenizer(directory, overrides["vocab_size"])
     # transformers reads the same files as the program.
-    model_class = getattr(transformers, architecture)
+    model_class = library_class(architecture)
     model = model_class.from_pretrained(directory, dtype=torch.float32, attn_implementation="eager",
                                         experts_implementation="eager").eval()
     length = rng.choice([5, 16, 17, 35, 64])

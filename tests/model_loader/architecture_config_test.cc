@@ -493,7 +493,7 @@ TEST(ArchitectureConfigTest, ConfigsWithChangedBytesLoadOrAreRejected) {
   TempDirectory directory;
   for (const char* model_type :
        {"gemma3_text", "gemma4_text", "phi3", "qwen2_moe", "smollm3", "falcon", "gpt2", "opt", "mixtral", "gpt_oss",
-        "glm4_moe", "ernie4_5_moe", "granitemoehybrid", "ministral3", "olmo3", "phimoe"}) {
+        "glm4_moe", "ernie4_5_moe", "granitemoehybrid", "ministral3", "olmo3", "phimoe", "bailing_moe"}) {
     const std::string original = Config(model_type, {{"num_hidden_layers", 2},
                                                      {"layer_types", {"full_attention", "full_attention"}},
                                                      {"no_rope_layers", {1, 0}},

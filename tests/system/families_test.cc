@@ -65,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(Families, FamiliesTest,
                                          "qwen3_5_taps", "qwen3_5_moe", "lfm2", "gpt_oss_moe", "granite_hybrid",
                                          "deepseek_v2", "deepseek_v3", "glm4_moe_lite_old", "mamba2",
                                          "mamba2_groups_old", "falcon_h1", "falcon_h1_norm_old", "nemotron_h",
-                                         "nemotron_h_moe_latent_old", "lfm2_moe"),
+                                         "nemotron_h_moe_latent_old", "lfm2_moe", "bailing_moe_v2"),
                          [](const auto& family) { return std::string(family.param); });
 
 TEST_P(FamiliesTest, SchedulesDoNotChangeResults) {

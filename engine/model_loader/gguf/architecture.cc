@@ -8,7 +8,7 @@
 namespace vllm {
 namespace {
 
-constexpr std::array<GgufArchitecture, 48> kArchitectures = {{
+constexpr std::array<GgufArchitecture, 50> kArchitectures = {{
     {.name = "llama",
      .hf_architecture = "LlamaForCausalLM",
      .model_type = "llama",
@@ -230,6 +230,23 @@ constexpr std::array<GgufArchitecture, 48> kArchitectures = {{
      .layer_prefix = "model.layers.",
      .outer = kOuter,
      .layer = kGlm4MoeLayer,
+     .experts = kQwenExperts},
+    {.name = "bailingmoe",
+     .hf_architecture = "BailingMoeForCausalLM",
+     .model_type = "bailing_moe",
+     .hidden_act = "silu",
+     .interleaved_rope = true,
+     .layer_prefix = "model.layers.",
+     .outer = kBailingMoeOuter,
+     .layer = kBailingMoeLayer,
+     .experts = kQwenExperts},
+    {.name = "bailingmoe2",
+     .hf_architecture = "BailingMoeV2ForCausalLM",
+     .model_type = "bailing_moe_v2",
+     .hidden_act = "silu",
+     .layer_prefix = "model.layers.",
+     .outer = kBailingMoeOuter,
+     .layer = kBailingMoeLayer,
      .experts = kQwenExperts},
     {.name = "deepseek2",
      .hf_architecture = "DeepseekV2ForCausalLM",

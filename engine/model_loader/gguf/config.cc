@@ -242,7 +242,14 @@ class ConfigReader {
 
   // Reads the keys of architectures whose shared experts have no gate.
   void ReadSharedExperts() {
-    const bool has_groups = architecture_.name == "glm4moe" || HasMLA();
+    const bool has_groups = architecture_.name == "glm4moe" || architecture_.name == "bailingmoe2" || HasMLA();
+    const bool is_bailing = architecture_.name == "bailingmoe";
+    if (is_bailing) {
+      constexpr int64_t kSoftmax = 1;
+      const std::string gating = Key("expert_gating_func");
+      if (keys_.Int(gating, 0, 16).value_or(kSoftmax) != kSoftmax) keys_.Fail(gating, "only softmax (1) is supported");
+      config_.norm_topk_prob = keys_.Bool(Key("expert_weights_norm")).value_or(false);
+    }
     if (has_groups || architecture_.name == "nemotron_h_moe") ReadGroups();
     if (architecture_.name == "lfm2moe") {
       config_.routed_scaling_factor = keys_.PositiveDouble(Key("expert_weights_scale"), kMaxScale).value_or(1.0);
@@ -252,12 +259,12 @@ class ConfigReader {
     }
     // GGUF files do not contain this setting. All published models have this value.
     if (architecture_.name == "phimoe") config_.router_jitter_noise = 0.01;
-    if (architecture_.name != "ernie4_5-moe" && !has_groups) return;
+    if (architecture_.name != "ernie4_5-moe" && !is_bailing && !has_groups) return;
     const int64_t count = keys_.Int(Key("expert_shared_count"), 0, kMaxSharedExperts).value_or(0);
     if (config_.moe_intermediate_size > kMaxExpertSize) {
       keys_.Fail(Key("expert_feed_forward_length"), "above " + std::to_string(kMaxExpertSize));
     }
-    if (config_.shared_expert_intermediate_size == 0) {
+    if (config_.shared_expert_intermediate_size == 0 || architecture_.name == "bailingmoe2") {
       config_.shared_expert_intermediate_size = count * config_.moe_intermediate_size;
     }
     config_.moe_norm_min = 1e-12;
@@ -345,7 +352,7 @@ class ConfigReader {
     config_.tie_word_embeddings = file_.Find("output.weight") == nullptr;
     config_.lm_head_bias = file_.Find("output.bias") != nullptr;
     config_.use_parallel_residual = keys_.Bool(Key("use_parallel_residual")).value_or(false);
-    if (architecture_.name == "stablelm" || architecture_.name == "glm4moe")
+    if (architecture_.name == "stablelm" || architecture_.name == "glm4moe" || architecture_.name == "bailingmoe2")
       config_.use_qk_norm = file_.Find("blk.0.attn_q_norm.weight") != nullptr;
     if (architecture_.name == "exaone4" && config_.sliding_window) {
       for (LayerConfig& layer : config_.layers) layer.use_rope = layer.sliding_window > 0;

@@ -14,6 +14,12 @@ inline constexpr std::array<GgufTensorName, 3> kOuter = {{
     {"output", "lm_head"},
 }};
 
+inline constexpr std::array<GgufTensorName, 3> kBailingMoeOuter = {{
+    {"token_embd", "model.word_embeddings"},
+    {"output_norm", "model.norm"},
+    {"output", "lm_head"},
+}};
+
 inline constexpr std::array<GgufTensorName, 4> kGpt2Outer = {{
     {"token_embd", "transformer.wte"},
     {"position_embd", "transformer.wpe"},
@@ -207,6 +213,25 @@ inline constexpr std::array<GgufTensorName, 16> kGlm4MoeLayer = {{
     {"ffn_down", "mlp.down_proj"},
     {"ffn_gate_inp", "mlp.gate"},
     {"exp_probs_b", "mlp.gate.e_score_correction_bias"},
+    {"ffn_gate_shexp", "mlp.shared_experts.gate_proj"},
+    {"ffn_up_shexp", "mlp.shared_experts.up_proj"},
+    {"ffn_down_shexp", "mlp.shared_experts.down_proj"},
+}};
+
+inline constexpr std::array<GgufTensorName, 16> kBailingMoeLayer = {{
+    {"attn_norm", "input_layernorm"},
+    {"attn_q", "attention.q_proj"},
+    {"attn_k", "attention.k_proj"},
+    {"attn_v", "attention.v_proj"},
+    {"attn_output", "attention.dense"},
+    {"attn_q_norm", "attention.query_layernorm"},
+    {"attn_k_norm", "attention.key_layernorm"},
+    {"ffn_norm", "post_attention_layernorm"},
+    {"ffn_gate", "mlp.gate_proj"},
+    {"ffn_up", "mlp.up_proj"},
+    {"ffn_down", "mlp.down_proj"},
+    {"ffn_gate_inp", "mlp.gate"},
+    {"exp_probs_b", "mlp.gate.expert_bias"},
     {"ffn_gate_shexp", "mlp.shared_experts.gate_proj"},
     {"ffn_up_shexp", "mlp.shared_experts.up_proj"},
     {"ffn_down_shexp", "mlp.shared_experts.down_proj"},

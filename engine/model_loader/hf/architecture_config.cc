@@ -161,12 +161,13 @@ void ReadErnieMoe(const ConfigFields& fields, ModelConfig& config) {
 }
 
 // Reads the fields of experts in the style of DeepSeek-V3.
-void ReadGroupedExperts(const ConfigFields& fields, const char* count, const char* num_shared, ModelConfig& config) {
+void ReadGroupedExperts(const ConfigFields& fields, const char* count, const char* num_shared, ModelConfig& config,
+                        int64_t min_shared = 1) {
   config.num_experts = fields.RequiredInt(count, 1, kMaxExperts);
   config.num_experts_per_tok = fields.RequiredInt("num_experts_per_tok", 1, config.num_experts);
   config.moe_intermediate_size = fields.RequiredInt("moe_intermediate_size", 1, kMaxExpertSize);
   config.shared_expert_intermediate_size =
-      fields.RequiredInt(num_shared, 1, kMaxSharedExperts) * config.moe_intermediate_size;
+      fields.RequiredInt(num_shared, min_shared, kMaxSharedExperts) * config.moe_intermediate_size;
   config.norm_topk_prob = fields.Bool("norm_topk_prob").value_or(true);
   config.routed_scaling_factor = Multiplier(fields, "routed_scaling_factor");
   config.n_group = fields.RequiredInt("n_group", 1, config.num_experts);
@@ -200,6 +201,31 @@ void CheckString(const ConfigFields& fields, const char* name, const char* expec
   if (fields.String(name).value_or(expected) != expected) {
     fields.Reject(name, "only " + std::string(expected) + " is supported for this model_type");
   }
+}
+
+void ReadBailingMoe(const ConfigFields& fields, ModelConfig& config) {
+  fields.RequiredInt("num_key_value_heads", 1, config.num_attention_heads);
+  config.attention_bias = fields.Bool("use_qkv_bias").value_or(false);
+  config.attention_out_bias = fields.Bool("use_bias").value_or(false);
+  if (fields.Bool("norm_head").value_or(false)) fields.Reject("norm_head", "only false is supported");
+  const char* num_shared = "num_shared_experts";
+  if (config.model_type == "bailing_moe_v2") {
+    CheckString(fields, "score_function", "sigmoid");
+    ReadGroupedExperts(fields, "num_experts", num_shared, config, 0);
+    // Inclusion AI's code ignores the field, and SGLang does not.
+    if (!config.norm_topk_prob) fields.Reject("norm_topk_prob", "only true is supported for this model_type");
+    const char* shared_size = "moe_shared_expert_intermediate_size";
+    const int64_t size = fields.Int(shared_size, 1, kMaxSize).value_or(config.moe_intermediate_size);
+    if (size != config.moe_intermediate_size && size != config.shared_expert_intermediate_size) {
+      fields.Reject(shared_size, "not moe_intermediate_size " + std::to_string(config.moe_intermediate_size));
+    }
+    config.use_qk_norm = fields.Bool("use_qk_norm").value_or(true);
+    return;
+  }
+  ReadExperts(fields, "num_experts", config);
+  config.moe_intermediate_size = fields.RequiredInt("moe_intermediate_size", 1, kMaxExpertSize);
+  config.shared_expert_intermediate_size =
+      fields.RequiredInt(num_shared, 0, kMaxSharedExperts) * config.moe_intermediate_size;
 }
 
 // Experts are chosen by their softmax, without a bias.
@@ -356,7 +382,8 @@ void ReadExpertLayers(const ConfigFields& fields, ModelConfig& config) {
     for (size_t i = num_dense; i < config.layers.size(); ++i) config.layers[i].is_moe = true;
     return;
   }
-  if (config.model_type == "glm4_moe" || HasMLA(config.model_type)) return ReadDenseLayers(fields, config);
+  if (config.model_type == "glm4_moe" || config.model_type.starts_with("bailing_moe") || HasMLA(config.model_type))
+    return ReadDenseLayers(fields, config);
   const int64_t step = fields.Int("decoder_sparse_step", 1, kMaxSize).value_or(1);
   for (size_t i = 0; i < config.layers.size(); ++i) {
     config.layers[i].is_moe = (static_cast<int64_t>(i) + 1) % step == 0;
@@ -474,6 +501,7 @@ void ReadArchitectureConfig(const ConfigFields& fields, ModelConfig& config) {
   if (model_type == "nemotron") config.norm_offset = 1.0;
   if (model_type == "ernie4_5_moe") ReadErnieMoe(fields, config);
   if (model_type == "glm4_moe") ReadGlm4Moe(fields, config);
+  if (model_type.starts_with("bailing_moe")) ReadBailingMoe(fields, config);
   if (HasMLA(model_type)) ReadDeepseek(fields, config);
   if (model_type.starts_with("granitemoe")) ReadGraniteMoe(fields, config);
   if (model_type == "phimoe") ReadPhimoe(fields, config);

@@ -155,6 +155,8 @@ ModelConfig LoadModelConfig(const std::string& directory, const ArchitectureChec
   if (check_architecture) check_architecture(config);
   config.model_type = fields.String("model_type").value_or("");
   if (config.model_type.empty()) fields.Fail("model_type", "missing");
+  // Ling 2.0 has the model_type of the first Ling.
+  if (config.architecture == "BailingMoeV2ForCausalLM") config.model_type = "bailing_moe_v2";
   config.quantization = ReadQuantization(fields);
   if (config.quantization.method == QuantizationMethod::kNone) config.quantization = ReadHfQuantConfig(directory);
   AddStandardFieldNames(config.model_type, object);

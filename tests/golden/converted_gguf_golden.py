@@ -1,0 +1,82 @@
+# Packages: gguf, safetensors, torch, transformers (requirements.txt).
+"""Makes directories of tests/data/gguf with llama.cpp's own converter: tiny random checkpoints, each with the float32
+log-probabilities that Hugging Face transformers (or bailing_moe.py) computes for them.
+
+    python tests/golden/converted_gguf_golden.py --llama-cpp DIRECTORY [--output DIRECTORY] [CASE...]
+
+DIRECTORY contains convert_hf_to_gguf.py, as in the source package of llama-cpp-python 0.3.36 (vendor/llama.cpp). The
+vocabulary of the files is that of gguf_golden.py.
+"""
+import argparse
+import json
+import pathlib
+import runpy
+import shutil
+import sys
+import tempfile
+import types
+
+import torch
+from safetensors.torch import save_file
+
+from model_cases import make_model
+
+OUT = pathlib.Path(__file__).resolve().parent.parent / "data" / "gguf"
+LENGTH = 60
+
+# name -> (architecture, config overrides, fields that only the config.json of published models has)
+CASES = {
+    "bailingmoe": ("BailingMoeForCausalLM", dict(num_shared_experts=2), {}),
+    "bailingmoe2": ("BailingMoeV2ForCausalLM", dict(routed_scaling_factor=2.5), {"num_nextn_predict_layers": 1}),
+    "bailingmoe2_no_groups": ("BailingMoeV2ForCausalLM", dict(
+        use_qk_norm=False, n_group=1, topk_group=1, num_shared_experts=2, first_k_dense_replace=0, use_qkv_bias=True,
+        use_bias=True, partial_rotary_factor=1.0, hidden_size=24), {}),
+}
+
+
+def convert(llama_cpp, path, out):
+    sys.path[:0] = [str(llama_cpp / "gguf-py"), str(llama_cpp)]
+    import conversion.base
+    import gguf_golden
+
+    def set_vocab(self):
+        gguf_golden.write_vocabulary(self.gguf_writer, types.SimpleNamespace(vocab_size=self.hparams["vocab_size"]))
+
+    # The converter's classes are made when an architecture is looked up. Those of all families call this function.
+    conversion.base.TextModel._set_vocab_gpt2 = set_vocab
+    sys.argv = ["convert_hf_to_gguf.py", str(path), "--outtype", "bf16", "--outfile", str(out)]
+    runpy.run_path(str(llama_cpp / "convert_hf_to_gguf.py"), run_name="__main__")
+
+
+def make(name, llama_cpp, output):
+    architecture, overrides, extra = CASES[name]
+    seed = list(CASES).index(name)
+    model = make_model(architecture, overrides, seed)
+    directory = output / name
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    ids = torch.randint(3, model.config.vocab_size, (1, LENGTH))
+    with torch.no_grad():
+        logprobs = torch.log_softmax(model(ids, use_cache=False).logits[0].double(), dim=-1).float()
+    save_file({"ids": ids[0].float(), "logprobs": logprobs.contiguous()}, directory / "golden.safetensors")
+    with tempfile.TemporaryDirectory() as temporary:
+        path = pathlib.Path(temporary)
+        model.to(torch.bfloat16).save_pretrained(path)
+        config = json.loads((path / "config.json").read_text())
+        (path / "config.json").write_text(json.dumps({**config, **extra}))
+        convert(llama_cpp, path, directory / "model.gguf")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--llama-cpp", type=pathlib.Path, required=True, metavar="DIRECTORY")
+    parser.add_argument("--output", type=pathlib.Path, default=OUT, metavar="DIRECTORY")
+    parser.add_argument("cases", nargs="*", metavar="CASE")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    for name in arguments.cases or CASES:
+        make(name, arguments.llama_cpp, arguments.output)
+
+
+if __name__ == "__main__":
+    main()
