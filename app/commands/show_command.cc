@@ -20,6 +20,7 @@
 #include "app/terminal/output_stream.h"
 #include "engine/config/errors.h"
 #include "engine/model_loader/checkpoint/open_weights.h"
+#include "engine/models/nearest_architecture.h"
 #include "engine/worker/check_weights.h"
 #include "kernels/threading/cpu_topology.h"
 #include "kernels/threading/thread_pool.h"
@@ -34,9 +35,14 @@ std::vector<SamplingValue> SamplingOf(const Settings& settings, const ModelLocat
   return MakeSamplingDefaults(settings, ReadGenerationConfig(location)).values;
 }
 
-// The messages of the errors for which `run` would reject the model, at most one each for the weights, the tokenizer
-// and the chat template. Only the first is printed to standard error.
-using Failures = std::vector<std::string>;
+struct Failure {
+  std::string what;
+  std::string hint;
+};
+
+// The errors for which `run` would reject the model, at most one each for the weights, the tokenizer and the chat
+// template. Only the first is printed to standard error.
+using Failures = std::vector<Failure>;
 
 void AddWeights(const ModelLocation& location, const ModelConfig& model, Json& json, Failures& failures) {
   try {
@@ -54,14 +60,21 @@ void AddWeights(const ModelLocation& location, const ModelConfig& model, Json& j
     json["parameters"] = nullptr;
     json["weight_bytes"] = nullptr;
     json["weights_error"] = error.what();
-    failures.emplace_back(error.what());
+    failures.push_back({error.what(), error.hint()});
   }
 }
 
 void AddTokenizerError(const std::string& why, Json& json, Failures& failures) {
   json["tokenizer"] = nullptr;
   json["tokenizer_error"] = why;
-  failures.push_back(why);
+  failures.push_back({why, ""});
+}
+
+// Says what runs instead of a model with `failures`.
+std::string Nearest(const ModelConfig& model, const Failures& failures) {
+  const std::string& own = failures.front().hint;
+  std::string hint = own.starts_with(kNearestPrefix) ? own : NearestHint(model.architecture);
+  return hint.substr(kNearestPrefix.size());
 }
 
 std::string TypesText(const Json& types) {
@@ -153,8 +166,9 @@ Json Describe(const Settings& settings, const ModelLocation& location, Failures&
   } catch (const tokenizer::ChatTemplateError& error) {
     json["chat_template"] = nullptr;
     json["chat_template_error"] = error.what();
-    failures.emplace_back(error.what());
+    failures.push_back({error.what(), ""});
   }
+  if (!failures.empty()) json["nearest_that_runs"] = Nearest(model, failures);
   json["sampling"] = SamplingJson(SamplingOf(settings, location));
   return json;
 }
@@ -174,7 +188,7 @@ std::string ValueText(const std::string& name, const Json& value) {
 // Prints the first failure, if any. Returns the exit status.
 int Status(const Failures& failures) {
   if (failures.empty()) return 0;
-  PrintError(failures.front());
+  PrintError(failures.front().what, failures.front().hint);
   return 3;
 }
 

@@ -22,6 +22,7 @@
 #include "engine/model_loader/gguf/config.h"
 #include "engine/model_loader/gguf/tokenizer.h"
 #include "engine/model_loader/pooling/sentence_transformers.h"
+#include "engine/models/nearest_architecture.h"
 #include "engine/models/registry.h"
 #include "tokenizer/formats/regular_file.h"
 #include "tokenizer/loaders/load_tokenizer.h"
@@ -36,6 +37,15 @@ bool NeedsWeights(const Settings& settings) {
   const Command command = settings.command;
   return settings.Text("load-format") != "dummy" && command != Command::kTokenize && command != Command::kRender &&
          command != Command::kShow;
+}
+
+// Returns general.architecture, or "" if the file cannot be read that far.
+std::string GgufArchitectureOf(const std::string& path) {
+  try {
+    return std::string(GgufFile(path).metadata().String("general.architecture").value_or(""));
+  } catch (const ModelError&) {
+    return "";
+  }
 }
 
 }  // namespace
@@ -62,10 +72,22 @@ ModelLocation LocateModel(const Settings& settings) {
 }
 
 ModelConfig ReadModelConfig(const ModelLocation& location) {
-  if (location.is_gguf()) return LoadGgufConfig(location.gguf_file);
-  ModelConfig config = LoadModelConfig(location.directory, CheckArchitecture);
-  ReadSentenceTransformers(config);
-  return config;
+  std::string architecture;
+  try {
+    if (location.is_gguf()) return LoadGgufConfig(location.gguf_file);
+    const auto check = [&architecture](const ModelConfig& config) {
+      architecture = config.architecture;
+      CheckArchitecture(config);
+    };
+    ModelConfig config = LoadModelConfig(location.directory, check);
+    ReadSentenceTransformers(config);
+    return config;
+  } catch (const ModelError& error) {
+    if (!error.hint().empty()) throw;
+    if (location.is_gguf()) architecture = GgufArchitectureOf(location.gguf_file);
+    if (architecture.empty()) throw;
+    throw ModelError(error.what(), NearestHint(architecture));
+  }
 }
 
 GenerationConfig ReadGenerationConfig(const ModelLocation& location) {

@@ -12,7 +12,17 @@
 
 namespace vllm {
 
-std::vector<std::string> KnownArchitectures();  // sorted
+// An architecture in the table of registry.cc. `family` is the name by which people know its models, and `example` the
+// name of a published one on the Hugging Face hub, or empty.
+struct ArchitectureInfo {
+  std::string_view name;
+  std::string_view family;
+  std::string_view example;
+};
+
+// Returns the table, in its order: decoders first, then encoders, then vision-language models.
+std::vector<ArchitectureInfo> ArchitectureTable();
+std::vector<std::string> KnownArchitectures();  // sorted, with those of RegisterModel
 bool IsKnownArchitecture(std::string_view architecture);
 // Throws ModelError listing the known architectures if config.architecture is unknown.
 void CheckArchitecture(const ModelConfig& config);

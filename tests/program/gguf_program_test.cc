@@ -220,6 +220,15 @@ TEST(GgufProgramTest, BadFilesExitWithStatusThree) {
       RunProgram({"complete", "-m", directory.Write("u.gguf", TinyGguf("mamba").Build()), "x"});
   EXPECT_EQ(unknown.status, 3);
   EXPECT_NE(unknown.err.find("unknown architecture (mamba; known: llama, "), std::string::npos) << unknown.err;
+  EXPECT_NE(unknown.err.find("\nhint: nearest that runs: Mamba2ForCausalLM (Mamba-2), such as "), std::string::npos)
+      << unknown.err;
+  GgufBuilder type = TinyGguf();
+  const ProgramResult unknown_type =
+      RunProgram({"show", directory.Write("t.gguf", type.RawTensor("blk.0.x", {1}, 99, 0, "").Build())});
+  EXPECT_EQ(unknown_type.status, 3);
+  EXPECT_NE(unknown_type.err.find("hint: nearest that runs: a file of the same model with Q4_K_M or Q8_0\n"),
+            std::string::npos)
+      << unknown_type.err;
 }
 
 TEST(GgufProgramTest, StringsOfAFileCannotControlTheTerminal) {

@@ -235,6 +235,41 @@ TEST_F(UnusableFilesTest, TokenizerInAnotherFormatIsUsedWithAWarning) {
                             ": tokenizer.json is missing; using vocab.json with merges.txt instead\n");
 }
 
+// The last line of stderr suggests a model of the same or another family, or another form of the same model.
+TEST_F(UnusableFilesTest, ShowNamesTheNearestModelThatRuns) {
+  const auto hint_for = [this](const Json& changes) {
+    std::ifstream file(In("config.json"));
+    Json config = Json::parse(file);
+    config.merge_patch(changes);
+    const std::string other = temp_.path() + "/other";
+    fs::remove_all(other);
+    fs::copy(model_, other);
+    std::ofstream(other + "/config.json") << config;
+    const ProgramResult result = RunProgram({"show", other});
+    EXPECT_EQ(result.status, 3) << changes;
+    const size_t hint = result.err.find("hint: nearest that runs: ");
+    return hint == std::string::npos ? result.err : result.err.substr(hint + 25);
+  };
+  EXPECT_EQ(hint_for({{"architectures", {"MambaForCausalLM"}}}),
+            "Mamba2ForCausalLM (Mamba-2), such as mistralai/Mamba-Codestral-7B-v0.1\n");
+  EXPECT_EQ(hint_for({{"architectures", {"WhisperForConditionalGeneration"}}}),
+            "a model of another family; vllmcli pull --list names some\n");
+  EXPECT_EQ(hint_for({{"rope_scaling", {{"type", "new"}}}, {"rope_parameters", nullptr}}),
+            "LlamaForCausalLM (Llama 2 and 3, SmolLM2), such as meta-llama/Llama-3.2-1B-Instruct\n");
+  EXPECT_EQ(hint_for({{"quantization_config", {{"quant_method", "aqlm"}}}}),
+            "the unquantized checkpoint with -q int4 or -q int8, or a GGUF file of it (Q4_K_M, Q8_0)\n");
+
+  // The weights and the tokenizer are read after the description begins.
+  fs::rename(In("model.safetensors"), In("pytorch_model.bin"));
+  EXPECT_EQ(hint_for(Json::object()), "a checkpoint of the model in safetensors, or a GGUF file of it\n");
+  fs::rename(In("pytorch_model.bin"), In("model.safetensors"));
+  std::ofstream(In("tokenizer.json")) << R"({"model": {"type": "Other"}})";
+  const ProgramResult tokenizer = RunProgram({"show", "--json", model_});
+  EXPECT_EQ(tokenizer.status, 3);
+  EXPECT_EQ(Json::parse(tokenizer.out)["nearest_that_runs"],
+            "LlamaForCausalLM (Llama 2 and 3, SmolLM2), such as meta-llama/Llama-3.2-1B-Instruct");
+}
+
 // `show` must find the same errors as `run` and print the same messages.
 TEST_F(UnusableFilesTest, ShowFailsLikeRunWithTheSameMessage) {
   const auto expect_same = [this](const std::string& what, const std::string& part) {

@@ -17,6 +17,7 @@ namespace {
 
 constexpr const char* kSingleFile = "model.safetensors";
 constexpr const char* kIndexFile = "model.safetensors.index.json";
+constexpr const char* kSuggestion = "nearest that runs: a checkpoint of the model in safetensors, or a GGUF file of it";
 
 // Returns the name of a file with the extension of a pickle format, or an empty string.
 std::string FindPickle(const std::string& directory) {
@@ -53,11 +54,12 @@ std::unique_ptr<WeightSource> OpenWeights(const VllmConfig& config) {
   }
   if (std::string pickle = FindPickle(directory); !pickle.empty()) {
     throw ModelError(what +
-                     "there are only pickle files, which can run code when they are opened; convert them to "
-                     "safetensors (found " +
-                     Escape(pickle) + ")");
+                         "there are only pickle files, which can run code when they are opened; convert them to "
+                         "safetensors (found " +
+                         Escape(pickle) + ")",
+                     kSuggestion);
   }
-  throw ModelError(what + "neither " + kSingleFile + " nor " + kIndexFile + " exists");
+  throw ModelError(what + "neither " + kSingleFile + " nor " + kIndexFile + " exists", kSuggestion);
 }
 
 }  // namespace vllm

@@ -461,6 +461,8 @@ const GgufArchitecture* FindGgufArchitecture(std::string_view architecture, bool
   return found;
 }
 
+std::span<const GgufArchitecture> GgufArchitectures() { return kArchitectures; }
+
 std::string KnownGgufArchitectures() {
   std::string known;
   for (size_t i = 0; i < kArchitectures.size(); ++i) {

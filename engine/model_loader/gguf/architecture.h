@@ -40,6 +40,8 @@ struct GgufArchitecture {
 
 // Returns the entry for a value of general.architecture, or null if it is unknown. "llama" with experts is Mixtral.
 const GgufArchitecture* FindGgufArchitecture(std::string_view architecture, bool has_experts);
+// Returns all entries. Those of the same name follow each other.
+std::span<const GgufArchitecture> GgufArchitectures();
 // Returns the known names, separated by ", ", for error messages.
 std::string KnownGgufArchitectures();
 

@@ -13,6 +13,7 @@ namespace vllm {
 namespace {
 
 constexpr int64_t kMaxLayers = 1024;
+constexpr const char* kTypeSuggestion = "nearest that runs: a file of the same model with Q4_K_M or Q8_0";
 
 std::string ShapeText(std::span<const int64_t> shape) {
   std::string text = "[";
@@ -252,7 +253,11 @@ TensorView GgufWeights::Get(std::string_view name, std::span<const int64_t> shap
     Fail(name, "shape is " + ShapeText(entry.shape) + " but the model needs " + ShapeText(shape));
   }
   const GgmlType& type = *entry.tensor->type;
-  if (!type.weight_type) Fail(name, "type is not supported (" + std::string(type.name) + ")");
+  if (!type.weight_type) {
+    throw ModelError("tensor " + Escape(name) + " of " + Escape(file_.path()) + ": type is not supported (" +
+                         std::string(type.name) + ")",
+                     kTypeSuggestion);
+  }
   TensorView view{.name = std::string(name),
                   .type = *type.weight_type,
                   .shape = {shape.begin(), shape.end()},

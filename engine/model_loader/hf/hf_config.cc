@@ -127,6 +127,18 @@ void AppendUnique(const std::vector<int32_t>& from, std::vector<int32_t>& to) {
   }
 }
 
+// Reads the quantization from config.json or hf_quant_config.json. The error says which quantization of the model can be read.
+QuantizationConfig ReadQuantizationOrSuggest(const ConfigFields& fields, const std::string& directory) {
+  try {
+    const QuantizationConfig config = ReadQuantization(fields);
+    return config.method == QuantizationMethod::kNone ? ReadHfQuantConfig(directory) : config;
+  } catch (const ModelError& error) {
+    throw ModelError(error.what(),
+                     "nearest that runs: the unquantized checkpoint with -q int4 or -q int8, or a GGUF file of it "
+                     "(Q4_K_M, Q8_0)");
+  }
+}
+
 // Returns the text_config of a multimodal config with the shared fields added from the outer config. `architectures` is
 // taken from the outer config even if text_config has it.
 nlohmann::json TextConfig(const nlohmann::json& outer) {
@@ -157,8 +169,7 @@ ModelConfig LoadModelConfig(const std::string& directory, const ArchitectureChec
   if (config.model_type.empty()) fields.Fail("model_type", "missing");
   // Ling 2.0 has the model_type of the first Ling.
   if (config.architecture == "BailingMoeV2ForCausalLM") config.model_type = "bailing_moe_v2";
-  config.quantization = ReadQuantization(fields);
-  if (config.quantization.method == QuantizationMethod::kNone) config.quantization = ReadHfQuantConfig(directory);
+  config.quantization = ReadQuantizationOrSuggest(fields, directory);
   AddStandardFieldNames(config.model_type, object);
   AddModelTypeDefaults(config.model_type, object);
   if (nested) {

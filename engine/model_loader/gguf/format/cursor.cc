@@ -1,5 +1,7 @@
 #include "engine/model_loader/gguf/format/cursor.h"
 
+#include <utility>
+
 #include "engine/config/errors.h"
 #include "engine/config/escape.h"
 
@@ -18,8 +20,8 @@ std::span<const std::byte> GgufCursor::ReadBytes(uint64_t count, std::string_vie
   return bytes;
 }
 
-void GgufCursor::Fail(std::string_view object, const std::string& why) const {
-  throw ModelError(what_ + ": " + Escape(object) + ": " + why);
+void GgufCursor::Fail(std::string_view object, const std::string& why, std::string hint) const {
+  throw ModelError(what_ + ": " + Escape(object) + ": " + why, std::move(hint));
 }
 
 void GgufCursor::Require(uint64_t count, std::string_view object) const {

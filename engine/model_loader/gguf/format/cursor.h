@@ -36,7 +36,7 @@ class GgufCursor {
   std::span<const std::byte> ReadBytes(uint64_t count, std::string_view object);
 
   // Throws ModelError. `object` may contain text from the file, because Fail escapes it.
-  [[noreturn]] void Fail(std::string_view object, const std::string& why) const;
+  [[noreturn]] void Fail(std::string_view object, const std::string& why, std::string hint = "") const;
 
  private:
   void Require(uint64_t count, std::string_view object) const;

@@ -142,7 +142,10 @@ TensorInfo ReadTensor(GgufCursor& cursor) {
   }
   const auto type = cursor.Read<uint32_t>(object);
   info.tensor.type = FindGgmlType(type);
-  if (info.tensor.type == nullptr) cursor.Fail(object, "unknown type (" + std::to_string(type) + ")");
+  if (info.tensor.type == nullptr) {
+    cursor.Fail(object, "unknown type (" + std::to_string(type) + ")",
+                "nearest that runs: a file of the same model with Q4_K_M or Q8_0");
+  }
   const uint64_t block = info.tensor.type->block_elements;
   if (static_cast<uint64_t>(info.tensor.shape.back()) % block != 0) {
     cursor.Fail(object, "row is not a whole number of " + std::string(info.tensor.type->name) + " blocks (" +
