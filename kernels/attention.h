@@ -44,6 +44,10 @@ struct AttentionArgs {
   // causal. kLookAheadAll: no limit.
   int64_t look_ahead = 0;
   const float* sinks = nullptr;  // [num_query_heads], neither scaled nor soft-capped; null: no sinks
+  // Added to the scaled and soft-capped scores: that of a query at position p and a key at position k gets element
+  // clamp(k - p, -span, span) + span of its head. [num_query_heads, 2 * span + 1]; null: nothing is added.
+  const float* position_bias = nullptr;
+  int64_t position_bias_span = 0;
   // Results of precomputed partitions (AttentionTask::partial_slots): [num_slots, num_kv_heads, num_queries_per_kv,
   // PartialFloats(layout.ValueDim())].
   float* partials = nullptr;

@@ -267,7 +267,8 @@ static void ComputePartition(const AttentionArgs& args, const AttentionTask& tas
     const SeenRange range = RangeOf(args, task.rows[q / group], base);
     work.sum[q] = 0.0f;
     if (range.empty()) continue;
-    SoftmaxPartition<KV>(args, groups, range, work.scores + q * kKVPartition, work.max[q], work.sum[q]);
+    const PositionBias bias = PositionBiasOf(args, task.rows[q / group], task.kv_head * group + q % group, base);
+    SoftmaxPartition<KV>(args, groups, range, bias, work.scores + q * kKVPartition, work.max[q], work.sum[q]);
   }
   SumValues<KV>(args, task, work, base, groups, first_group, end_group);
 }

@@ -137,15 +137,44 @@ static inline int LaneAt(int64_t position, int64_t group) {
   return static_cast<int>(lane < 0 ? 0 : lane > kTokensPerKeyGroup ? kTokensPerKeyGroup : lane);
 }
 
+// The position bias of a query's scores over one partition.
+struct PositionBias {
+  const float* middle;  // the element of distance 0; null: there is no bias
+  int64_t span;
+  int64_t offset;  // distance of the partition's first position
+
+  // Returns the biases of positions [first, first + Vec::kLanes).
+  Vec At(int64_t first) const {
+    const int64_t begin = first + offset, end = begin + Vec::kLanes - 1;
+    if (begin >= -span && end <= span) return Vec::Load(middle + begin);
+    if (end <= -span) return Vec::Set1(middle[-span]);
+    if (begin >= span) return Vec::Set1(middle[span]);
+    float lanes[Vec::kLanes];
+    for (int i = 0; i < Vec::kLanes; ++i) {
+      const int64_t distance = begin + i;
+      lanes[i] = middle[distance < -span ? -span : distance > span ? span : distance];
+    }
+    return Vec::Load(lanes);
+  }
+};
+
+static inline PositionBias PositionBiasOf(const AttentionArgs& args, const AttentionRow& row, int64_t head,
+                                          int64_t base) {
+  const int64_t span = args.position_bias_span;
+  if (args.position_bias == nullptr) return {nullptr, 0, 0};
+  return {args.position_bias + head * (2 * span + 1) + span, span, base - row.position};
+}
+
 // Replaces a query's dot products with the softmax weights 2^(score - max), and sets the maximum and the sum. Scores
 // include the factor log2(e). With int8, the stored weights are also multiplied by the scales of V. For dot products of
 // pairs, the weights are rounded to bfloat16, and the pair of positions t and t + 1 is stored at index t / 2.
 template <typename KV>
 static inline void SoftmaxPartition(const AttentionArgs& args, const PartitionGroups<KV>& groups, SeenRange range,
-                                    float* scores, float& max, float& sum) {
+                                    const PositionBias& bias, float* scores, float& max, float& sum) {
   const int64_t first_group = range.first / kTokensPerKeyGroup;
   const int64_t end_group = (range.end + kTokensPerKeyGroup - 1) / kTokensPerKeyGroup;
   const Vec minus_infinity = Vec::Set1(-__builtin_inff());
+  const bool changes = KV::kScaled || args.softcap > 0.0f || bias.middle != nullptr;
   Vec max_lanes = minus_infinity;
   for (int64_t g = first_group; g < end_group; ++g) {
     Vec score = Vec::Load(scores + g * kTokensPerKeyGroup);
@@ -154,11 +183,12 @@ static inline void SoftmaxPartition(const AttentionArgs& args, const PartitionGr
       score = SoftCap(score, Vec::Set1(args.softcap), Vec::Set1(1.0f / args.softcap));
       score = Vec::Mul(score, Vec::Set1(kLog2E));
     }
+    if (bias.middle != nullptr) score = Vec::Fma(bias.At(g * kTokensPerKeyGroup), Vec::Set1(kLog2E), score);
     const bool edge = g == first_group || g == end_group - 1;
     if (edge) {
       score = Vec::SelectRange(LaneAt(range.first, g), LaneAt(range.end, g), score, minus_infinity);
     }
-    if (edge || KV::kScaled || args.softcap > 0.0f) score.Store(scores + g * kTokensPerKeyGroup);
+    if (edge || changes) score.Store(scores + g * kTokensPerKeyGroup);
     max_lanes = Vec::Max(score, max_lanes);
   }
   max = Vec::ReduceMax(max_lanes);

@@ -28,6 +28,7 @@ struct Case {
   std::vector<int32_t> blocks;
   std::vector<std::byte> key_cache, value_cache;
   std::vector<float> sinks;  // [kv_heads * group], or empty
+  std::vector<float> bias;   // [kv_heads * group, 2 * span + 1], or empty
   AttentionArgs args;
 
   Case(std::mt19937& random, int64_t dim, int64_t kv, int64_t g, int64_t bs, int64_t len, int64_t win, KVDType type)
@@ -69,6 +70,12 @@ struct Case {
   void AddSinks(std::vector<float> logits) {
     sinks = std::move(logits);
     args.sinks = sinks.data();
+  }
+
+  void AddPositionBias(int64_t span, std::vector<float> values) {
+    bias = std::move(values);
+    args.position_bias = bias.data();
+    args.position_bias_span = span;
   }
 
   // Runs all rows, `rows_per_task` rows per task.
@@ -188,6 +195,10 @@ struct Case {
           }
           double score = dot * static_cast<double>(args.scale);
           if (args.softcap > 0.0f) score = args.softcap * std::tanh(score / args.softcap);
+          if (!bias.empty()) {
+            const int64_t span = args.position_bias_span;
+            score += bias[static_cast<size_t>(h * (2 * span + 1) + std::clamp(s - t, -span, span) + span)];
+          }
           p.push_back(std::exp(score));
           total += p.back();
         }
@@ -225,6 +236,10 @@ class AttentionTest : public testing::TestWithParam<Isa>, protected testing_supp
     // With a window, an encoder's layers look as far ahead as back.
     if (round % 3 == 2) c.args.look_ahead = window > 0 ? window - 1 : round % 2 == 0 ? kLookAheadAll : Int(1, 50);
     if (round % 2 == 1) c.AddSinks(Floats(c.kv_heads * c.group, 3.0f));
+    if (round % 3 != 0) {
+      const int64_t span = Int(0, 1) == 0 ? Int(0, 20) : Int(20, 300);
+      c.AddPositionBias(span, Floats(c.kv_heads * c.group * (2 * span + 1), 2.0f));
+    }
     return c;
   }
 };
