@@ -25,6 +25,8 @@ DecoderSpec Glm4Spec(const ModelConfig& config);
 DecoderSpec Glm4MoeSpec(const ModelConfig& config);
 DecoderSpec Gpt2Spec(const ModelConfig& config);
 DecoderSpec GteSpec(const ModelConfig& config);
+DecoderSpec JinaBertSpec(const ModelConfig& config);
+DecoderSpec MPNetSpec(const ModelConfig& config);
 DecoderSpec ModernBertSpec(const ModelConfig& config);
 DecoderSpec NomicBertSpec(const ModelConfig& config);
 DecoderSpec Lfm2Spec(const ModelConfig& config);

@@ -1,5 +1,6 @@
-// Encoders, whose attention is not causal: BERT (arXiv 1810.04805) and its relatives RoBERTa, XLM-R and DistilBERT,
-// with learned positions and norms after the residual additions; NomicBERT (arXiv 2402.01613) and GTE (arXiv
+// Encoders, whose attention is not causal: BERT (arXiv 1810.04805) and its relatives RoBERTa, XLM-R, ELECTRA and
+// DistilBERT, with learned positions and norms after the residual additions; MPNet (arXiv 2004.09297), which adds a
+// bias for the distance of two tokens, as JinaBERT (arXiv 2310.19923) does in place of positions; NomicBERT (arXiv 2402.01613) and GTE (arXiv
 // 2407.19669), which also have rotary positions and a gated MLP; ModernBERT (arXiv 2412.13663), with norms before the
 // blocks and layers whose window is on both sides of a token.
 #include "engine/models/architecture_specs.h"
@@ -37,7 +38,7 @@ void SetPlainMlp(const char* up, const char* down, MlpSpec& mlp) {
 
 DecoderSpec BertSpec(const ModelConfig& config) {
   DecoderSpec spec = PostNormSpec(config);
-  spec.prefixes = {"", "bert.", "roberta."};
+  spec.prefixes = {"", "bert.", "roberta.", "electra."};
   SetLearnedPositions(config, spec);
   for (LayerSpec& layer : spec.layer) {
     layer.attention_block = {"attention.", "", "", "attention.output.LayerNorm"};
@@ -69,6 +70,34 @@ DecoderSpec DistilBertSpec(const ModelConfig& config) {
     layer.attention.o_bias = true;
     layer.mlp_block = {"ffn.", "", "", "output_layer_norm"};
     SetPlainMlp("lin1", "lin2", layer.mlp);
+  }
+  return spec;
+}
+
+DecoderSpec MPNetSpec(const ModelConfig& config) {
+  DecoderSpec spec = BertSpec(config);
+  spec.prefixes = {"", "mpnet."};
+  spec.relative_bias = "encoder.relative_attention_bias.weight";
+  for (LayerSpec& layer : spec.layer) {
+    layer.attention_block = {"attention.attn.", "", "", "attention.LayerNorm"};
+    layer.attention.q_proj = "q";
+    layer.attention.k_proj = "k";
+    layer.attention.v_proj = "v";
+    layer.attention.o_proj = "o";
+  }
+  return spec;
+}
+
+DecoderSpec JinaBertSpec(const ModelConfig& config) {
+  DecoderSpec spec = BertSpec(config);
+  spec.embed_positions = "";
+  for (LayerSpec& layer : spec.layer) {
+    layer.attention.alibi = true;
+    layer.mlp_block = {"mlp.", "", "", "mlp.layernorm"};
+    layer.mlp = BaseDecoderSpec(config).layer.front().mlp;
+    layer.mlp.gate_up_proj = "gated_layers";
+    layer.mlp.down_proj = "wo";
+    layer.mlp.has_down_bias = true;
   }
   return spec;
 }

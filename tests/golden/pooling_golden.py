@@ -1,4 +1,4 @@
-# Packages: sentence-transformers, tokenizers, torch, transformers (requirements.txt).
+# Packages: safetensors, sentence-transformers, tokenizers, torch, transformers (requirements.txt).
 """Makes tests/data/pooling: tiny random models that turn texts into vectors or scores, saved by sentence-transformers,
 each with the results of sentence-transformers in float32.
 
@@ -11,6 +11,7 @@ import shutil
 
 import torch
 import transformers as tf
+from safetensors.torch import save_file
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.sentence_transformer import modules as st
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
@@ -26,7 +27,7 @@ PAIRS = [("what is a panda?", "a bear of china"), ("what is a panda?", "a kind o
 SIZES = dict(vocab_size=80, hidden_size=32, num_hidden_layers=3, num_attention_heads=4, intermediate_size=48)
 
 
-def make_tokenizer(roberta, eos_only=False):
+def make_tokenizer(roberta, eos_only=False, max_length=48):
     """A WordPiece tokenizer. BERT's pairs have token types; RoBERTa's have two separators."""
     cls, sep, pad, unk = ("<s>", "</s>", "<pad>", "<unk>") if roberta else ("[CLS]", "[SEP]", "[PAD]", "[UNK]")
     specials = [cls, pad, sep, unk, "[MASK]"] if roberta else [pad, unk, cls, sep, "[MASK]"]
@@ -47,7 +48,7 @@ def make_tokenizer(roberta, eos_only=False):
         tokenizer.post_processor = processors.TemplateProcessing(
             single=f"{cls} $A {sep}", pair=pair, special_tokens=list(ids.items()))
     return tf.PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token=unk, pad_token=pad, cls_token=cls,
-                                      sep_token=sep, mask_token="[MASK]", model_max_length=48,
+                                      sep_token=sep, mask_token="[MASK]", model_max_length=max_length,
                                       model_input_names=["input_ids", "token_type_ids", "attention_mask"]
                                       if not roberta and not eos_only else ["input_ids", "attention_mask"])
 
@@ -63,6 +64,15 @@ def bert(cls=tf.BertModel, **extra):
 def xlmr(cls=tf.XLMRobertaModel, **extra):
     config = tf.XLMRobertaConfig(**SIZES, max_position_embeddings=50, type_vocab_size=1, layer_norm_eps=1e-5, **extra)
     return cls(config), make_tokenizer(True)
+
+
+def mpnet(cls=tf.MPNetModel, **extra):
+    config = tf.MPNetConfig(**SIZES, max_position_embeddings=202, **extra)
+    return cls(config), make_tokenizer(True, max_length=200)
+
+
+def electra(cls=tf.ElectraModel, **extra):
+    return cls(tf.ElectraConfig(**SIZES, embedding_size=32, max_position_embeddings=48, **extra)), make_tokenizer(False)
 
 
 def modernbert(cls=tf.ModernBertModel, **extra):
@@ -114,6 +124,8 @@ VECTOR_CASES = {
                           dict(prompts={"query": "query: "}, include_prompt=False)),
     "bert_mean_without_prompt": (bert, ["mean"], [], dict(prompts={"query": "query: "}, include_prompt=False)),
     "xlmr_cls": (xlmr, ["cls"], ["Normalize"], {}),
+    "electra_max": (electra, ["max"], [], {}),
+    "mpnet_mean": (mpnet, ["mean"], ["Normalize"], {}),
     "modernbert_mean": (modernbert, ["mean"], [], {}),
     "nomic_mean": (nomic, ["mean"], ["Normalize"], dict(truncate_dim=16)),
     "gte_cls": (gte, ["cls"], ["Normalize"], {}),
@@ -127,6 +139,8 @@ VECTOR_CASES = {
 SCORE_CASES = {
     "bert_classifier": lambda: bert(tf.BertForSequenceClassification, num_labels=1),
     "xlmr_reranker": lambda: xlmr(tf.XLMRobertaForSequenceClassification, num_labels=1),
+    "electra_reranker": lambda: electra(tf.ElectraForSequenceClassification, num_labels=1),
+    "mpnet_reranker": lambda: mpnet(tf.MPNetForSequenceClassification, num_labels=1),
     "modernbert_reranker": lambda: modernbert(tf.ModernBertForSequenceClassification, num_labels=1,
                                               classifier_pooling="mean"),
     "qwen3_classifier": lambda: qwen3(tf.Qwen3ForSequenceClassification, num_labels=1),
@@ -170,14 +184,69 @@ def save_vector_case(name, path, seed):
     encoder.save(str(path), create_model_card=False)
     shutil.rmtree(plain)
     encoder = SentenceTransformer(str(path), device="cpu", truncate_dim=options.get("truncate_dim"))
-    expected = {"texts": TEXTS, "prompts": {}}
+    # Two texts in which distances are longer than the last that MPNet distinguishes.
+    texts = [*TEXTS, "the cat sat on a mat. " * 27, "how to brew tea? the panda is a bear. " * 18] if make is mpnet else TEXTS
+    expected = {"texts": texts, "prompts": {}}
     for prompt in [None, *options.get("prompts", {})]:
         vectors = [encoder.encode(text, prompt_name=prompt, normalize_embeddings=bool(options.get("truncate_dim")))
-                   for text in TEXTS]
+                   for text in texts]
         expected["prompts"]["" if prompt is None else prompt] = [[float(x) for x in v] for v in vectors]
     if name == "bert_cls_prompt":
         use_old_files(path)
     return expected
+
+
+class GatedMlp(torch.nn.Module):
+    """JinaBERT's MLP: GELU of the first half times the second. It replaces BertIntermediate."""
+
+    def __init__(self, hidden_size, size):
+        super().__init__()
+        self.gated_layers = torch.nn.Linear(hidden_size, 2 * size, bias=False)
+
+    def forward(self, x):
+        gate, up = self.gated_layers(x).chunk(2, -1)
+        return torch.nn.functional.gelu(gate) * up
+
+
+def save_jina_case(path, seed):
+    """JinaBERT (arXiv 2310.19923), which transformers does not have: its BertModel without positions, with another MLP
+    and ALiBi as an additive mask. Six heads, because the slopes of ALiBi have a special case there."""
+    torch.manual_seed(seed)
+    sizes = dict(SIZES, hidden_size=48, num_attention_heads=6, intermediate_size=56)
+    model, tokenizer = tf.BertModel(tf.BertConfig(**sizes, max_position_embeddings=64), add_pooling_layer=False), \
+        make_tokenizer(False, max_length=64)
+    for layer in model.encoder.layer:
+        layer.intermediate = GatedMlp(sizes["hidden_size"], sizes["intermediate_size"])
+    randomize(model, seed)
+    torch.nn.init.zeros_(model.embeddings.position_embeddings.weight)
+    slopes = torch.tensor([2.0**-2, 2.0**-4, 2.0**-6, 2.0**-8, 2.0**-1, 2.0**-3])
+    vectors = []
+    for text in TEXTS:
+        tokens = tokenizer(text, truncation=True, return_tensors="pt")
+        positions = torch.arange(tokens["input_ids"].shape[1])
+        distances = (positions[:, None] - positions[None, :]).abs()
+        tokens["attention_mask"] = -slopes[None, :, None, None] * distances
+        with torch.no_grad():
+            hidden = model(**tokens).last_hidden_state[0]
+        vectors.append([float(x) for x in torch.nn.functional.normalize(hidden.mean(0), dim=0)])
+    tensors = {name.replace("intermediate.gated", "mlp.gated").replace("attention.output", "ATTENTION")
+               .replace("output.dense", "mlp.wo").replace("output.LayerNorm", "mlp.layernorm")
+               .replace("ATTENTION", "attention.output"): tensor.contiguous()
+               for name, tensor in model.state_dict().items() if "position_embeddings" not in name}
+    tokenizer.save_pretrained(path)
+    save_file(tensors, path / "model.safetensors")
+    config = dict(sizes, architectures=["JinaBertForMaskedLM"], model_type="bert", position_embedding_type="alibi",
+                  feed_forward_type="geglu", max_position_embeddings=64, layer_norm_eps=1e-12, type_vocab_size=2,
+                  hidden_act="gelu", dtype="float32", pad_token_id=0)
+    (path / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    modules = [("Transformer", ""), ("Pooling", "1_Pooling"), ("Normalize", "2_Normalize")]
+    (path / "modules.json").write_text(json.dumps(
+        [dict(idx=i, name=str(i), path=directory, type="sentence_transformers.models." + kind)
+         for i, (kind, directory) in enumerate(modules)], indent=2) + "\n")
+    (path / "1_Pooling").mkdir()
+    (path / "1_Pooling" / "config.json").write_text(json.dumps(
+        dict(word_embedding_dimension=sizes["hidden_size"], pooling_mode_mean_tokens=True), indent=2) + "\n")
+    return {"texts": TEXTS, "prompts": {"": vectors}}
 
 
 def use_old_files(path):
@@ -198,7 +267,7 @@ def save_score_case(name, path, seed):
         model.config.sentence_transformers = {"activation_fn": "torch.nn.modules.linear.Identity"}
     randomize(model, seed).save_pretrained(path)
     tokenizer.save_pretrained(path)
-    encoder = CrossEncoder(str(path), device="cpu", max_length=48)
+    encoder = CrossEncoder(str(path), device="cpu", max_length=tokenizer.model_max_length)
     scores = [float(encoder.predict([pair])[0]) for pair in PAIRS]
     return {"pairs": PAIRS, "scores": scores}
 
@@ -210,14 +279,17 @@ def main():
     parser.add_argument("cases", nargs="*")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    for name in [*VECTOR_CASES, *SCORE_CASES]:
+    for name in [*VECTOR_CASES, *SCORE_CASES, "jina_mean"]:
         if arguments.cases and name not in arguments.cases:
             continue
         path = arguments.output / name
         shutil.rmtree(path, ignore_errors=True)
         path.mkdir(parents=True)
-        save = save_vector_case if name in VECTOR_CASES else save_score_case
-        expected = save(name, path, arguments.seed)
+        if name == "jina_mean":
+            expected = save_jina_case(path, arguments.seed)
+        else:
+            save = save_vector_case if name in VECTOR_CASES else save_score_case
+            expected = save(name, path, arguments.seed)
         for junk in [*path.glob("README.md"), *path.glob(".gitattributes"), *path.glob("generation_config.json")]:
             junk.unlink()
         (path / "expected.json").write_text(json.dumps(expected) + "\n")

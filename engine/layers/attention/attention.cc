@@ -95,14 +95,15 @@ void KVCache::CopyBlockIn(int64_t block, std::span<const std::byte> payload) {
 }
 
 Attention::Attention(const StepContext& step, size_t layer, const KVCacheSpec& spec, int64_t num_heads, float scale,
-                     float softcap, std::vector<float> sinks)
+                     float softcap, std::vector<float> sinks, std::vector<float> position_bias)
     : step_(step),
       layer_(layer),
       spec_(spec),
       num_heads_(num_heads),
       scale_(scale),
       softcap_(softcap),
-      sinks_(std::move(sinks)) {
+      sinks_(std::move(sinks)),
+      position_bias_(std::move(position_bias)) {
   kernels::AttentionArgs args;
   args.layout.head_dim = spec.head_dim;
   args.layout.value_dim = spec.value_dim;
@@ -131,6 +132,10 @@ void Attention::Forward(const AttentionMetadata& metadata, KVCache& cache, const
   args.sliding_window = spec_.sliding_window;
   args.look_ahead = spec_.look_ahead;
   if (!sinks_.empty()) args.sinks = sinks_.data();
+  if (!position_bias_.empty()) {
+    args.position_bias = position_bias_.data();
+    args.position_bias_span = static_cast<int64_t>(position_bias_.size()) / num_heads_ / 2;
+  }
   args.partials = metadata.partials.as<float>();
 
   const AttentionGroup& group = metadata.groups[cache.group(layer_)];

@@ -103,9 +103,10 @@ struct AttentionMetadata {
 
 class Attention {
  public:
-  // sinks: [num_heads], or empty if there are none. See kernels/attention.h.
+  // sinks: [num_heads], or empty if there are none. position_bias: [num_heads, an odd number], or empty. See
+  // kernels/attention.h.
   Attention(const StepContext& step, size_t layer, const KVCacheSpec& spec, int64_t num_heads, float scale,
-            float softcap = 0.0f, std::vector<float> sinks = {});
+            float softcap = 0.0f, std::vector<float> sinks = {}, std::vector<float> position_bias = {});
 
   // query: [num_tokens, num_heads * head_dim], key and value: [num_tokens, num_kv_heads * head_dim], with rows
   // qkv_stride floats apart. Rotary embedding, if any, is already applied. Stores K and V in `cache`, unless `key` is
@@ -129,7 +130,7 @@ class Attention {
   int64_t num_heads_;
   float scale_;
   float softcap_;
-  std::vector<float> sinks_;
+  std::vector<float> sinks_, position_bias_;
 };
 
 }  // namespace vllm

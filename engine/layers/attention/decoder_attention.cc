@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/layers/attention/position_bias.h"
 #include "engine/layers/for_each_row.h"
 
 namespace vllm {
@@ -67,6 +68,16 @@ std::vector<float> LoadSinks(const LoadContext& load, const ModelConfig& model, 
                     shards.heads);
 }
 
+// Returns the position bias of the rank's heads, or an empty vector if the family has none.
+std::vector<float> LoadPositionBias(const LoadContext& load, const ModelConfig& model, const AttentionSpec& spec,
+                                    const HeadShards& shards) {
+  const int64_t num_heads = model.num_attention_heads;
+  if (!spec.relative_bias.empty()) return LoadRelativeBias(load.weights, spec.relative_bias, num_heads, shards.heads);
+  if (!spec.alibi) return {};
+  const int64_t longest = std::min(model.max_model_len, load.config.scheduler.max_num_batched_tokens);
+  return AlibiBias(num_heads, shards.heads, longest);
+}
+
 }  // namespace
 
 DecoderAttention::DecoderAttention(const LoadContext& load, const ModelConfig& model, size_t kv_layer,
@@ -91,7 +102,8 @@ DecoderAttention::DecoderAttention(const LoadContext& load, const ModelConfig& m
                spec.kv_source_layer >= 0 ? HeadRange{}
                                          : HeadRange{spec.num_kv_heads, shards_.kv_heads, shards_.first_of_kv_heads}),
       attention_(load.step, kv_layer, kv_layer_, shards_.heads.count, static_cast<float>(spec.scale),
-                 static_cast<float>(spec.softcap), LoadSinks(load, model, prefix, spec, shards_)) {
+                 static_cast<float>(spec.softcap), LoadSinks(load, model, prefix, spec, shards_),
+                 LoadPositionBias(load, model, spec, shards_)) {
   if (spec.has_v_norm && kv_size_ > 0) {
     NormSpec norm = spec.qk_norm.norm;
     norm.has_weight = false;

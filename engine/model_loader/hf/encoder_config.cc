@@ -47,8 +47,8 @@ const std::vector<FieldNames>& OtherNames() {
 }
 
 bool IsEncoderType(std::string_view model_type) {
-  for (const std::string_view name : {"bert", "roberta", "xlm-roberta", "camembert", "distilbert", "modernbert",
-                                      "nomic_bert", "gte", "new", "eurobert"}) {
+  for (const std::string_view name : {"bert", "roberta", "xlm-roberta", "camembert", "distilbert", "electra",
+                                      "mpnet", "modernbert", "nomic_bert", "gte", "new", "eurobert"}) {
     if (model_type == name) return true;
   }
   return false;
@@ -133,8 +133,8 @@ void ReadClassifier(const ConfigFields& fields, ModelConfig& config) {
   if (type == "bert" || type == "gte" || type == "new") {
     add(type == "bert" ? "bert.pooler.dense" : "new.pooler.dense", size, true, PoolerActivation::kTanh, "");
     add_last("classifier", true);
-  } else if (IsRoberta(type)) {
-    add("classifier.dense", size, true, PoolerActivation::kTanh, "");
+  } else if (IsRoberta(type) || type == "mpnet" || type == "electra") {
+    add("classifier.dense", size, true, type == "electra" ? PoolerActivation::kGelu : PoolerActivation::kTanh, "");
     add_last("classifier.out_proj", true);
   } else if (type == "distilbert") {
     add("pre_classifier", size, true, PoolerActivation::kRelu, "");
@@ -174,16 +174,28 @@ void ReadEncoder(const ConfigFields& fields, ModelConfig& config) {
   if (!config.is_encoder || is_gemma || type == "eurobert") return;
   RejectUnless(fields, "is_decoder", false, "only encoders are supported for this model_type");
   RejectUnless(fields, "add_cross_attention", false, "cross-attention is not supported");
-  if (fields.String("position_embedding_type").value_or("absolute") != "absolute" && type != "gte" && type != "new") {
-    fields.Reject("position_embedding_type", "only absolute is supported");
+  const bool is_jina = config.architecture.starts_with("JinaBert");
+  if (is_jina && fields.String("feed_forward_type").value_or("original") != "geglu") {
+    fields.Reject("feed_forward_type", "not geglu");
+  }
+  const std::string positions = is_jina ? "alibi" : "absolute";
+  if (fields.String("position_embedding_type").value_or("absolute") != positions && type != "gte" && type != "new") {
+    fields.Reject("position_embedding_type", "only " + positions + " is supported");
   }
   config.type_vocab_size = fields.Int("type_vocab_size", 0, kMaxTypes).value_or(0);
   config.norm_bias = fields.Bool("norm_bias").value_or(true);
   if (type == "nomic_bert") CheckNomic(fields);
   if (type == "distilbert") RejectUnless(fields, "sinusoidal_pos_embds", false, "only learned positions are supported");
-  if (!IsRoberta(type)) return;
-  // The rows up to that of the padding token are not used.
-  config.position_offset = fields.Int("pad_token_id", 0, kMaxSize).value_or(1) + 1;
+  if (type == "electra" && fields.Int("embedding_size", 1, kMaxSize).value_or(128) != config.hidden_size) {
+    fields.Reject("embedding_size", "must be the hidden_size");
+  }
+  if (type == "mpnet" && fields.Int("relative_attention_num_buckets", 1, kMaxSize).value_or(32) != 32) {
+    fields.Reject("relative_attention_num_buckets", "not 32");
+  }
+  if (!IsRoberta(type) && type != "mpnet") return;
+  // The rows up to that of the padding token are not used. In MPNet, it is always 1.
+  const int64_t padding = type == "mpnet" ? 1 : fields.Int("pad_token_id", 0, kMaxSize).value_or(1);
+  config.position_offset = padding + 1;
   config.max_position_embeddings -= config.position_offset;
   if (config.max_position_embeddings < 1) fields.Reject("max_position_embeddings", "not above pad_token_id + 1");
   config.max_model_len = config.max_position_embeddings;

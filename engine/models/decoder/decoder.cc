@@ -56,8 +56,10 @@ DecoderModel::DecoderModel(const LoadContext& load, const DecoderSpec& spec)
   std::vector<size_t> kv_index;
   for (size_t i = 0; i < spec.layer.size(); ++i) {
     const std::string name = prefix + spec.layers + std::to_string(i) + ".";
-    kv_index.push_back(KVIndex(spec.layer[i].attention, kv_index));
-    layers_.push_back(std::make_unique<DecoderLayer>(load, spec, spec.layer[i], kv_index.back(), cached_layers_, name));
+    LayerSpec layer = spec.layer[i];
+    if (!spec.relative_bias.empty()) layer.attention.relative_bias = prefix + spec.relative_bias;
+    kv_index.push_back(KVIndex(layer.attention, kv_index));
+    layers_.push_back(std::make_unique<DecoderLayer>(load, spec, layer, kv_index.back(), cached_layers_, name));
     load.weights.DropPages();
     if (progress != nullptr) ++progress->num_loaded_layers;
     inner = std::max(inner, layers_.back()->scratch_floats(max_tokens));

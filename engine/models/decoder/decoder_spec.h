@@ -82,6 +82,7 @@ struct DecoderSpec {
   int64_t position_offset = 0;      // row of position 0 in embed_positions
   std::string embed_token_types;    // BERT: one vector for each type of token; empty: none
   std::string embed_norm;           // a norm of the sum of the embeddings; empty: none
+  std::string relative_bias;        // the AttentionSpec::relative_bias of all layers, without the prefix; empty: none
   std::string project_in;           // OPT: projects the embedding width to hidden_size; empty: none
   std::string project_out;          // the reverse, before the output projection
   double embedding_scale = 1.0;
