@@ -109,6 +109,7 @@ LoadedEngine LoadEngine(const Settings& settings, const LoadOptions& options) {
          std::to_string(kernels::CpuTopology(kernels::UsableCpus()).num_threads_at_once()) +
          " CPUs, which is slow; lower --threads-per-rank, --tensor-parallel-size or --data-parallel-size");
   }
+  if (const std::string warning = RopeWarning(config.model); !warning.empty()) warn(warning);
   std::optional<ModelLocation> draft;
   if (config.speculative.method == SpeculativeMethod::kDraftModel) {
     draft = FindModel(config.speculative.model, settings.Text("load-format") == "dummy" ? "dummy" : "auto");

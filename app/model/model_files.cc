@@ -117,6 +117,24 @@ std::string TokenizerWarning(const ModelLocation& location) {
          " instead";
 }
 
+std::string RopeWarning(const ModelConfig& model) {
+  const RopeScaling& scaling = model.rope_scaling;
+  const int64_t original = scaling.original_max_position_embeddings;
+  if (model.max_model_len <= original) return "";
+  const std::string start = "model " + model.model + ": ";
+  const std::string end = "; --max-model-len " + std::to_string(original) + " avoids the difference";
+  switch (scaling.kind) {
+    case RopeScaling::Kind::kDynamic:
+      return start + "dynamic RoPE scaling changes the angles from position " + std::to_string(original) +
+             " on, and those of all positions in transformers" + end;
+    case RopeScaling::Kind::kLongRope:
+      return start + "LongRoPE uses its long factors for every text, and transformers only for texts of more than " +
+             std::to_string(original) + " tokens" + end;
+    default:
+      return "";
+  }
+}
+
 std::shared_ptr<const tokenizer::Tokenizer> LoadModelTokenizer(const ModelLocation& location) {
   std::unique_ptr<tokenizer::Tokenizer> tokenizer = location.is_gguf() ? LoadGgufTokenizer(GgufFile(location.gguf_file))
                                                                        : tokenizer::LoadTokenizer(location.directory);

@@ -31,6 +31,10 @@ bool ModelHasTokenizer(const ModelLocation& location);
 // training. Returns "" otherwise.
 std::string TokenizerWarning(const ModelLocation& location);
 
+// Returns a warning if the rotary scaling of the model differs from that of transformers at the length that the model
+// has been given. Returns "" otherwise.
+std::string RopeWarning(const ModelConfig& model);
+
 // Returns the values of --template-var as a JSON object, or "" if there are none. Throws ConfigError.
 std::string TemplateVariables(const Settings& settings);
 

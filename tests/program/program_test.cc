@@ -217,6 +217,28 @@ TEST(ProgramTest, ShowDescribesAModel) {
   EXPECT_EQ(json["parameters"], 2048 * 256 + 256 + 4 * (2 * 256 * 256 + 2 * 128 * 256 + 3 * 640 * 256 + 2 * 256));
 }
 
+TEST(ProgramTest, RotaryScalingThatDiffersFromTransformersIsAWarning) {
+  const auto warnings = [](const std::string& model, std::vector<std::string> flags) {
+    std::vector<std::string> words = {
+        "complete", "-m", std::string(VLLMCLI_TEST_DATA) + "/" + model, "--prompt-ids", "5,6,7", "-n", "1"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    const ProgramResult result = RunProgram(words, Input(""));
+    EXPECT_EQ(result.status, 0) << result.err;
+    return result.err;
+  };
+  const std::string long_rope = warnings("models/phi3_long", {});
+  EXPECT_NE(
+      long_rope.find("LongRoPE uses its long factors for every text, and transformers only for texts of more than "
+                     "4 tokens; --max-model-len 4 avoids the difference"),
+      std::string::npos)
+      << long_rope;
+  EXPECT_EQ(warnings("models/phi3_long", {"--max-model-len", "4"}).find("LongRoPE"), std::string::npos);
+  const std::string dynamic = warnings("llama/rope_dynamic_within", {});
+  EXPECT_NE(dynamic.find("dynamic RoPE scaling changes the angles from position "), std::string::npos) << dynamic;
+  EXPECT_EQ(warnings("llama/rope_dynamic_within", {"--max-model-len", "16"}).find("RoPE"), std::string::npos);
+  EXPECT_EQ(warnings("llama/rope_yarn", {}).find("RoPE"), std::string::npos);
+}
+
 TEST(ProgramTest, BenchRunsWithDummyWeightsAndWithRealOnes) {
   const ProgramResult latency =
       RunProgram({"bench", "latency", "-m", PlainModel(), "--load-format", "dummy", "--input-len", "8", "--output-len",
