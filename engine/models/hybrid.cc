@@ -37,6 +37,7 @@ DecoderSpec Mamba2DecoderSpec(const ModelConfig& config) {
   DecoderSpec spec = BaseDecoderSpec(config);
   spec.prefixes = {"backbone."};
   spec.embed_tokens = "embeddings";
+  spec.old_embed_tokens = "embedding";  // transformers renames it, too
   spec.final_norm = "norm_f";
   for (LayerSpec& layer : spec.layer) {
     layer.attention_block = {"mixer.", "norm", "", ""};

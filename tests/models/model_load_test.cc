@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "engine/models/registry.h"
 #include "tests/support/one_request.h"
 #include "tests/support/realdata.h"
+#include "tests/support/temp_directory.h"
 
 namespace vllm {
 namespace {
@@ -52,6 +55,26 @@ TEST(ModelLoadTest, UnknownArchitectureIsRejectedWithAListOfKnownOnes) {
                            "Qwen3ForCausalLM", "Qwen3MoeForCausalLM", "SmolLM3ForCausalLM", "StableLmForCausalLM"}) {
     EXPECT_NE(message.find(name), std::string::npos) << name;
   }
+}
+
+// mamba_ssm and older versions of transformers wrote this name.
+TEST(ModelLoadTest, TheEmbeddingOfMamba2MayHaveItsOldName) {
+  const std::string source = std::string(VLLMCLI_TEST_DATA) + "/models/mamba2/";
+  TempDirectory directory;
+  std::filesystem::copy(source + "config.json", directory.path());
+  std::ifstream file(source + "model.safetensors", std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const size_t name = bytes.find("backbone.embeddings.weight");
+  ASSERT_NE(name, std::string::npos);
+  bytes.erase(bytes.find("s.weight", name), 1);
+  bytes.insert(bytes.find("}}") + 2, " ");  // the header keeps its length
+  directory.Write("model.safetensors", bytes);
+
+  VllmConfig renamed;
+  renamed.model = LoadModelConfig(directory.path());
+  renamed.Finalize();
+  OneRequest engine(renamed), original(ConfigOf("mamba2"));
+  EXPECT_EQ(engine.Greedy({5, 6, 7}, 20, 64), original.Greedy({5, 6, 7}, 20, 64));
 }
 
 TEST(ModelLoadTest, UnknownActivationIsRejectedWithAListOfKnownOnes) {

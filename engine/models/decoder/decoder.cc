@@ -21,6 +21,13 @@ std::string FindPrefix(const WeightSource& weights, const DecoderSpec& spec) {
   return spec.prefixes.front();
 }
 
+// Returns the name of the embedding without ".weight".
+std::string EmbeddingName(const WeightSource& weights, const DecoderSpec& spec, const std::string& prefix) {
+  const std::string old_name = prefix + spec.old_embed_tokens;
+  return !spec.old_embed_tokens.empty() && weights.Contains(old_name + ".weight") ? old_name
+                                                                                  : prefix + spec.embed_tokens;
+}
+
 int64_t EmbeddingWidth(const ModelConfig& config) {
   return config.word_embed_proj_dim > 0 ? config.word_embed_proj_dim : config.hidden_size;
 }
@@ -98,7 +105,7 @@ size_t DecoderModel::KVIndex(const AttentionSpec& spec, const std::vector<size_t
 
 void DecoderModel::BuildHead(const LoadContext& load, const DecoderSpec& spec, const std::string& prefix) {
   const int64_t width = EmbeddingWidth(config_);
-  std::string embedding = prefix + spec.embed_tokens + ".weight";
+  std::string embedding = EmbeddingName(load.weights, spec, prefix) + ".weight";
   std::string head = "lm_head.weight";
   const std::string prefixed_head = config_.weight_prefix + head;
   if (!load.weights.Contains(head) && load.weights.Contains(prefixed_head)) head = prefixed_head;

@@ -75,6 +75,7 @@ struct DecoderSpec {
   // Candidate prefixes of the decoder's tensor names. The first one under which the embedding is found is used.
   std::vector<std::string> prefixes = {"model."};
   std::string embed_tokens = "embed_tokens";
+  std::string old_embed_tokens;  // its name in older checkpoints; empty: the same
   std::string layers = "layers.";
   std::string final_norm = "norm";  // empty: none
   NormSpec norm;                    // kind of all norms except those on queries and keys
