@@ -5,7 +5,8 @@ log-probabilities that Hugging Face transformers (or bailing_moe.py) computes fo
     python tests/golden/converted_gguf_golden.py --llama-cpp DIRECTORY [--output DIRECTORY] [CASE...]
 
 DIRECTORY contains convert_hf_to_gguf.py, as in the source package of llama-cpp-python 0.3.36 (vendor/llama.cpp). The
-vocabulary of the files is that of gguf_golden.py.
+vocabulary of the files is that of gguf_golden.py. A seed is used only if the model does not amplify rounding errors: the
+results in float32 and in float64 differ by at most 1e-5 of the spread of the logits.
 """
 import argparse
 import json
@@ -24,6 +25,9 @@ from model_cases import make_model
 OUT = pathlib.Path(__file__).resolve().parent.parent / "data" / "gguf"
 LENGTH = 60
 
+SLIDING, FULL = "sliding_attention", "full_attention"
+GEMMA3N = dict(sliding_window=9, final_logit_softcapping=3.0, altup_num_inputs=4, tie_word_embeddings=True)
+
 # name -> (architecture, config overrides, fields that only the config.json of published models has)
 CASES = {
     "bailingmoe": ("BailingMoeForCausalLM", dict(num_shared_experts=2), {}),
@@ -31,6 +35,13 @@ CASES = {
     "bailingmoe2_no_groups": ("BailingMoeV2ForCausalLM", dict(
         use_qk_norm=False, n_group=1, topk_group=1, num_shared_experts=2, first_k_dense_replace=0, use_qkv_bias=True,
         use_bias=True, partial_rotary_factor=1.0, hidden_size=24), {}),
+    "gemma3n": ("Gemma3nForCausalLM", dict(
+        GEMMA3N, activation_sparsity_pattern=[0.95, 0.0, 0.3, 0.0, 0.7], num_kv_shared_layers=2, num_hidden_layers=5,
+        layer_types=[SLIDING, FULL, SLIDING, SLIDING, FULL], altup_active_idx=1), {}),
+    "gemma3n_biases": ("Gemma3nForCausalLM", dict(
+        GEMMA3N, activation_sparsity_pattern=[0.0, 0.0, 0.0], layer_types=[FULL, SLIDING, FULL], attention_bias=True,
+        rope_parameters=dict(full_attention=dict(rope_type="default", rope_theta=5e4),
+                             sliding_attention=dict(rope_type="default", rope_theta=300.0))), {}),
 }
 
 
@@ -48,19 +59,29 @@ def convert(llama_cpp, path, out):
     runpy.run_path(str(llama_cpp / "convert_hf_to_gguf.py"), run_name="__main__")
 
 
+def logprobs_of(model, ids):
+    with torch.no_grad():
+        return torch.log_softmax(model(ids, use_cache=False).logits[0].double(), dim=-1)
+
+
 def make(name, llama_cpp, output):
     architecture, overrides, extra = CASES[name]
     seed = list(CASES).index(name)
-    model = make_model(architecture, overrides, seed)
+    while True:
+        model = make_model(architecture, overrides, seed)
+        ids = torch.randint(3, model.config.vocab_size, (1, LENGTH))
+        logprobs = logprobs_of(model, ids)
+        exact = logprobs_of(model.double(), ids)
+        if (logprobs - exact).abs().max() <= 1e-5 * exact.std(-1).min():
+            break
+        seed += 100
+    print(f"{name}: seed {seed}")
     directory = output / name
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
-    ids = torch.randint(3, model.config.vocab_size, (1, LENGTH))
-    with torch.no_grad():
-        logprobs = torch.log_softmax(model(ids, use_cache=False).logits[0].double(), dim=-1).float()
-    save_file({"ids": ids[0].float(), "logprobs": logprobs.contiguous()}, directory / "golden.safetensors")
+    save_file({"ids": ids[0].float(), "logprobs": logprobs.float().contiguous()}, directory / "golden.safetensors")
     with tempfile.TemporaryDirectory() as temporary:
-        path = pathlib.Path(temporary)
+        path = pathlib.Path(temporary) / name  # the converter writes this name to the file
         model.to(torch.bfloat16).save_pretrained(path)
         config = json.loads((path / "config.json").read_text())
         (path / "config.json").write_text(json.dumps({**config, **extra}))

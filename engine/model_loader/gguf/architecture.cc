@@ -8,7 +8,7 @@
 namespace vllm {
 namespace {
 
-constexpr std::array<GgufArchitecture, 50> kArchitectures = {{
+constexpr std::array<GgufArchitecture, 51> kArchitectures = {{
     {.name = "llama",
      .hf_architecture = "LlamaForCausalLM",
      .model_type = "llama",
@@ -112,6 +112,15 @@ constexpr std::array<GgufArchitecture, 50> kArchitectures = {{
      .layer_prefix = "model.layers.",
      .outer = kOuter,
      .layer = kGemmaLayer,
+     .experts = {}},
+    {.name = "gemma3n",
+     .hf_architecture = "Gemma3nForCausalLM",
+     .model_type = "gemma3n_text",
+     .hidden_act = "gelu_pytorch_tanh",
+     .sliding_window_pattern = 5,
+     .layer_prefix = "model.layers.",
+     .outer = kGemma3nOuter,
+     .layer = kGemma3nLayer,
      .experts = {}},
     {.name = "gemma4",
      .hf_architecture = "Gemma4ForCausalLM",

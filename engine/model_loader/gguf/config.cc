@@ -12,6 +12,7 @@
 #include "engine/config/max_model_len.h"
 #include "engine/model_loader/gguf/architecture.h"
 #include "engine/model_loader/gguf/encoder.h"
+#include "engine/model_loader/gguf/gemma3n.h"
 #include "engine/model_loader/gguf/gemma4.h"
 #include "engine/model_loader/gguf/hybrid.h"
 #include "engine/model_loader/gguf/mla.h"
@@ -50,6 +51,7 @@ class ConfigReader {
     } else if (HasAttention()) {
       ReadGgufRope(file_, config_);
     }
+    if (architecture_.name == "gemma3n") ReadGgufGemma3n(file_, config_);
     ReadSwitches();
     ReadGgufPooling(keys_, config_);
     if (IsGgufEncoder(architecture_.name)) ReadGgufEncoder(file_, config_);

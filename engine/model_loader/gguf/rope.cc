@@ -119,7 +119,7 @@ void ReadGgufRope(const GgufFile& file, ModelConfig& config) {
   if (config.model_type == "modernbert") {
     config.rope_local_theta = keys.PositiveDouble(prefix + "freq_base_swa", kMaxTheta).value_or(config.rope_theta);
   }
-  if (config.model_type != "gemma3_text" && config.model_type != "olmo3") return;
+  if (config.model_type != "gemma3_text" && config.model_type != "gemma3n_text" && config.model_type != "olmo3") return;
   // Gemma 3's sliding-window layers have their own rotary base. Older files do not contain it. Those of OLMo 3 use the
   // base of the other layers without scaling.
   config.rope_local_theta = keys.PositiveDouble(prefix + "freq_base_swa", kMaxTheta)

@@ -302,6 +302,44 @@ inline constexpr std::array<GgufTensorName, 3> kQwenExperts = {{
     {"ffn_up_exps", "mlp.experts.{}.up_proj"},
 }};
 
+inline constexpr std::array<GgufTensorName, 8> kGemma3nOuter = {{
+    {"token_embd", "model.embed_tokens"},
+    {"output_norm", "model.norm"},
+    {"output", "lm_head"},
+    {"per_layer_token_embd", "model.embed_tokens_per_layer"},
+    {"per_layer_model_proj", "model.per_layer_model_projection"},
+    {"per_layer_proj_norm", "model.per_layer_projection_norm"},
+    {"altup_proj", "model.altup_projections.{}"},
+    {"altup_unembd_proj", "model.altup_unembed_projections.{}"},
+}};
+
+inline constexpr std::array<GgufTensorName, 24> kGemma3nLayer = {{
+    {"attn_norm", "input_layernorm"},
+    {"attn_q", "self_attn.q_proj"},
+    {"attn_k", "self_attn.k_proj"},
+    {"attn_v", "self_attn.v_proj"},
+    {"attn_output", "self_attn.o_proj"},
+    {"attn_q_norm", "self_attn.q_norm"},
+    {"attn_k_norm", "self_attn.k_norm"},
+    {"post_attention_norm", "post_attention_layernorm"},
+    {"ffn_norm", "pre_feedforward_layernorm"},
+    {"post_ffw_norm", "post_feedforward_layernorm"},
+    {"ffn_gate", "mlp.gate_proj"},
+    {"ffn_up", "mlp.up_proj"},
+    {"ffn_down", "mlp.down_proj"},
+    {"inp_gate", "per_layer_input_gate"},
+    {"proj", "per_layer_projection"},
+    {"post_norm", "post_per_layer_input_norm"},
+    {"altup_correct_coef", "altup.correction_coefs"},
+    {"altup_correct_scale.weight", "altup.correct_output_scale"},
+    {"altup_predict_coef", "altup.prediction_coefs"},
+    {"altup_router", "altup.modality_router"},
+    {"altup_router_norm", "altup.router_norm"},
+    {"laurel_l", "laurel.linear_left"},
+    {"laurel_r", "laurel.linear_right"},
+    {"laurel_post_norm", "laurel.post_laurel_norm"},
+}};
+
 inline constexpr std::array<GgufTensorName, 6> kGemma4Outer = {{
     {"token_embd", "model.embed_tokens"},
     {"output_norm", "model.norm"},

@@ -109,6 +109,11 @@ GgufWeights::GgufWeights(const ModelConfig& config) : file_(config.gguf_file) {
     const std::string_view hf = FindName(architecture_->outer, name.stem);
     if (hf.empty() || name.suffix == ".scale")
       Fail(tensor->name, "not part of the architecture " + std::string(architecture_->name));
+    if (hf.find("{}") != std::string_view::npos) {  // the projections of Gemma 3n's streams
+      const int64_t rows = tensor->shape.size() == 3 ? tensor->shape[1] : 0;
+      AddStack(*tensor, "", hf, name.suffix, config.altup_num_inputs - 1, 0, rows);
+      continue;
+    }
     Add(std::string(hf) + std::string(name.suffix), {.tensor = tensor, .shape = tensor->shape});
   }
 }
