@@ -40,6 +40,8 @@ MoeSpec MakeMoeSpec(const ModelConfig& config, const MlpSpec& mlp) {
     moe.routing.score = ExpertScore::kSigmoid;
     moe.routing.norm_eps = 1e-20;
   }
+  // The weight of a single expert is its score.
+  if (config.num_experts_per_tok == 1 && config.model_type == "deepseek_v2") moe.routing.norm_topk_prob = false;
   moe.shared_expert = mlp;
   moe.shared_expert->intermediate_size = config.shared_expert_intermediate_size;
   moe.shared_expert_prefix = "shared_experts.";

@@ -334,6 +334,8 @@ CASES = {
         mlp_bias=True, tie_word_embeddings=True, qk_rope_head_dim=8, v_head_dim=14, rms_norm_eps=1e-5,
         rope_scaling=dict(rope_type="yarn", factor=8.0, mscale=0.707, mscale_all_dim=0.707, beta_fast=32, beta_slow=1,
                           original_max_position_embeddings=16)), {"style": "old"}),
+    "deepseek_v2_normalized": ("DeepseekV2ForCausalLM", dict(norm_topk_prob=True, first_k_dense_replace=1,
+                                                             num_experts_per_tok=3), {}),
     "deepseek_v3": ("DeepseekV3ForCausalLM", dict(
         routed_scaling_factor=2.5, rope_scaling=dict(rope_type="yarn", factor=4.0, mscale=1.0, mscale_all_dim=0.5,
                                                      original_max_position_embeddings=32)), {}),
@@ -447,12 +449,23 @@ def round_to_mxfp4(model):
                 parameter.copy_(to_mxfp4(parameter.transpose(1, 2))[2].transpose(1, 2))
 
 
+def normalize_experts(module, inputs, outputs):
+    """Scales the weights of a token's experts to sum to 1, as DeepSeek's own code and vLLM do with norm_topk_prob.
+    transformers ignores this setting in DeepSeek-V2."""
+    logits, weights, experts = outputs
+    return logits, weights / (weights.sum(-1, keepdim=True) + 1e-20), experts
+
+
 def make_model(architecture, overrides, seed):
     """Returns a model with random weights that bfloat16 represents exactly, so that small files are enough. The rows
     of the token tables have different norms, as in trained models. Otherwise the two best logits would often be so
     close that bfloat16 rounding chooses between them."""
     torch.manual_seed(seed)
     model = library_class(architecture)(make_config(architecture, overrides)).eval()
+    if architecture == "DeepseekV2ForCausalLM" and model.config.norm_topk_prob:
+        for module in model.modules():
+            if type(module).__name__ == "DeepseekV2TopkRouter":
+                module.register_forward_hook(normalize_experts)
     is_gemma = architecture.startswith("Gemma")
     # The norms of Gemma 1 to 3 and of Qwen3-Next add 1 to their weights.
     adds_one = architecture in ("GemmaForCausalLM", "Gemma2ForCausalLM", "Gemma3ForCausalLM")

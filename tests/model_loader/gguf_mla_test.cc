@@ -111,7 +111,11 @@ TEST_F(GgufMLATest, UnsupportedVariantsAreRejectedByName) {
   EXPECT_NE(ErrorOf(Build({{"expert_count", 0}})).find("expert_count: models without experts"), std::string::npos);
   GgufBuilder normalized = Build();
   normalized.Bool("deepseek2.expert_weights_norm", true);
-  EXPECT_NE(ErrorOf(normalized).find("expert_weights_norm: true is not supported with softmax"), std::string::npos);
+  EXPECT_TRUE(Load(normalized).norm_topk_prob);
+  normalized.Float("deepseek2.expert_weights_scale", 16.0F);
+  EXPECT_NE(
+      ErrorOf(normalized).find("expert_weights_norm: true is supported with softmax only if expert_weights_scale"),
+      std::string::npos);
   GgufBuilder linear = Build();
   linear.String("deepseek2.rope.scaling.type", "linear");
   linear.Float("deepseek2.rope.scaling.factor", 2.0F);

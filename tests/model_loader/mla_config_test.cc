@@ -89,6 +89,7 @@ TEST(MLAConfigTest, GroupsOfDeepseekV2CountOnlyIfTheMethodUsesThem) {
   EXPECT_EQ(Load(Config("deepseek_v2", limited)).n_group, 8);
   EXPECT_EQ(Load(Config("deepseek_v2", limited)).topk_group, 3);
   EXPECT_FALSE(Load(Config("deepseek_v2", limited)).norm_topk_prob);
+  EXPECT_TRUE(Load(Config("deepseek_v2", {{"norm_topk_prob", true}})).norm_topk_prob);
 }
 
 TEST(MLAConfigTest, MlpLayerTypesReplaceTheNumberOfDenseLayers) {
@@ -109,7 +110,8 @@ TEST(MLAConfigTest, UnsupportedVariantsAreRejectedByName) {
   const auto expect_error = [](const char* model_type, const json& fields, const std::string& text) {
     EXPECT_EQ(ErrorOf(Config(model_type, fields)).substr(0, text.size()), text);
   };
-  expect_error("deepseek_v2", {{"norm_topk_prob", true}}, "norm_topk_prob: only false is supported");
+  expect_error("deepseek_v2", {{"norm_topk_prob", true}, {"routed_scaling_factor", 16.0}},
+               "norm_topk_prob: true is supported only with a routed_scaling_factor of 1");
   expect_error("deepseek_v2", {{"topk_method", "noaux_tc"}}, "topk_method: only greedy and group_limited_greedy");
   expect_error("deepseek_v2", {{"scoring_func", "sigmoid"}}, "scoring_func: only softmax is supported");
   expect_error("deepseek_v2", {{"moe_layer_freq", 2}}, "moe_layer_freq: only 1 is supported");

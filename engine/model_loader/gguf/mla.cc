@@ -49,7 +49,9 @@ void ReadGgufMLAExperts(const GgufFile& file, ModelConfig& config) {
     return;
   }
   if (has_bias) keys.Fail(gating, "softmax (1) is not supported with exp_probs_b");
-  if (config.norm_topk_prob) keys.Fail(Key("expert_weights_norm"), "true is not supported with softmax");
+  if (config.norm_topk_prob && config.routed_scaling_factor != 1.0) {
+    keys.Fail(Key("expert_weights_norm"), "true is supported with softmax only if expert_weights_scale is 1");
+  }
 }
 
 }  // namespace vllm

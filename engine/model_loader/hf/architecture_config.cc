@@ -231,11 +231,6 @@ void ReadBailingMoe(const ConfigFields& fields, ModelConfig& config) {
 // Experts are chosen by their softmax, without a bias.
 void ReadDeepseekV2(const ConfigFields& fields, ModelConfig& config) {
   CheckString(fields, "scoring_func", "softmax");
-  // transformers ignores the field, DeepSeek's own code scales the weights either to sum to 1 or by
-  // routed_scaling_factor, and vLLM does both.
-  if (fields.Bool("norm_topk_prob").value_or(false)) {
-    fields.Reject("norm_topk_prob", "only false is supported for this model_type");
-  }
   const std::string method = fields.String("topk_method").value_or("greedy");
   if (method == "group_limited_greedy") {
     ReadGroupedExperts(fields, "n_routed_experts", "n_shared_experts", config);
@@ -249,7 +244,12 @@ void ReadDeepseekV2(const ConfigFields& fields, ModelConfig& config) {
   } else {
     fields.Reject("topk_method", "only greedy and group_limited_greedy are supported for this model_type");
   }
-  config.norm_topk_prob = false;
+  // transformers ignores the field, DeepSeek's own code scales the weights either to sum to 1 or by
+  // routed_scaling_factor, and vLLM does both. With a factor of 1, DeepSeek and vLLM agree.
+  config.norm_topk_prob = fields.Bool("norm_topk_prob").value_or(false);
+  if (config.norm_topk_prob && config.routed_scaling_factor != 1.0) {
+    fields.Reject("norm_topk_prob", "true is supported only with a routed_scaling_factor of 1");
+  }
 }
 
 void ReadDeepseek(const ConfigFields& fields, ModelConfig& config) {
