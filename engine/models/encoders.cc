@@ -1,8 +1,8 @@
 // Encoders, whose attention is not causal: BERT (arXiv 1810.04805) and its relatives RoBERTa, XLM-R, ELECTRA and
 // DistilBERT, with learned positions and norms after the residual additions; MPNet (arXiv 2004.09297), which adds a
-// bias for the distance of two tokens, as JinaBERT (arXiv 2310.19923) does in place of positions; NomicBERT (arXiv 2402.01613) and GTE (arXiv
-// 2407.19669), which also have rotary positions and a gated MLP; ModernBERT (arXiv 2412.13663), with norms before the
-// blocks and layers whose window is on both sides of a token.
+// bias for the distance of two tokens, as JinaBERT (arXiv 2310.19923) does in place of positions; NomicBERT (arXiv
+// 2402.01613) and GTE (arXiv 2407.19669), which also have rotary positions and a gated MLP; ModernBERT (arXiv
+// 2412.13663), with norms before the blocks and layers whose window is on both sides of a token.
 #include "engine/models/architecture_specs.h"
 
 namespace vllm {

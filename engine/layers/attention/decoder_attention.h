@@ -49,9 +49,9 @@ struct AttentionSpec {
   double scale = 1.0;              // multiplies the scores
   double softcap = 0.0;            // applied to the scaled scores; 0: none
   double clip_qkv = 0.0;           // queries and keys after their norm, and values, are clamped to [-x, x]; 0: not
-  std::string sinks;           // one logit per query head that joins the softmax, [num_attention_heads]; empty: none
+  std::string sinks;  // one logit per query head that joins the softmax, [num_attention_heads]; empty: none
   // See position_bias.h. At most one of these.
-  std::string relative_bias;   // tensor that all layers share, with its full name; empty: none
+  std::string relative_bias;  // tensor that all layers share, with its full name; empty: none
   bool alibi = false;
   int64_t sliding_window = 0;  // 0: full attention
   int64_t look_ahead = 0;      // see kernels::AttentionArgs

@@ -47,8 +47,8 @@ const std::vector<FieldNames>& OtherNames() {
 }
 
 bool IsEncoderType(std::string_view model_type) {
-  for (const std::string_view name : {"bert", "roberta", "xlm-roberta", "camembert", "distilbert", "electra",
-                                      "mpnet", "modernbert", "nomic_bert", "gte", "new", "eurobert"}) {
+  for (const std::string_view name : {"bert", "roberta", "xlm-roberta", "camembert", "distilbert", "electra", "mpnet",
+                                      "modernbert", "nomic_bert", "gte", "new", "eurobert"}) {
     if (model_type == name) return true;
   }
   return false;

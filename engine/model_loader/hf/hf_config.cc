@@ -127,8 +127,8 @@ void AppendUnique(const std::vector<int32_t>& from, std::vector<int32_t>& to) {
   }
 }
 
-// Reads the quantization from config.json or hf_quant_config.json. The error says which quantization of the model can be
-// read.
+// Reads the quantization from config.json or hf_quant_config.json. The error says which quantization of the model can
+// be read.
 QuantizationConfig ReadQuantizationOrSuggest(const ConfigFields& fields, const std::string& directory) {
   try {
     const QuantizationConfig config = ReadQuantization(fields);
