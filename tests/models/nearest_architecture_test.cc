@@ -46,7 +46,8 @@ TEST(NearestArchitectureTest, RelativesWithOtherNamesAreInATable) {
   EXPECT_EQ(NearestArchitecture("JambaForCausalLM"), "GraniteMoeHybridForCausalLM");
   EXPECT_EQ(NearestArchitecture("FalconMambaForCausalLM"), "Mamba2ForCausalLM");
   EXPECT_EQ(NearestArchitecture("MPTForCausalLM"), "FalconForCausalLM");
-  EXPECT_EQ(NearestArchitecture("ElectraModel"), "BertModel");
+  EXPECT_EQ(NearestArchitecture("AlbertModel"), "BertModel");
+  EXPECT_EQ(NearestArchitecture("JinaEmbeddingsV3Model"), "JinaBertModel");
   EXPECT_EQ(NearestArchitecture("MiniCPMForCausalLM"), "LlamaForCausalLM");
   EXPECT_EQ(NearestArchitecture("QWenLMHeadModel"), "Qwen2ForCausalLM");
   EXPECT_EQ(NearestArchitecture("ChatGLMModel"), "GlmForCausalLM");

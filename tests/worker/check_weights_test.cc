@@ -29,7 +29,8 @@ namespace {
 namespace fs = std::filesystem;
 using testing_support::TestModels;
 
-// Wraps another source, but reports that one tensor is missing or has a larger first dimension.
+// Wraps another source, but reports that one tensor is missing or has a larger first dimension (a scalar has two
+// elements).
 class DamagedWeights : public WeightSource {
  public:
   enum class Damage { kNone, kMissing, kLarger };
@@ -45,7 +46,9 @@ class DamagedWeights : public WeightSource {
   std::optional<std::vector<int64_t>> ShapeOf(std::string_view name) const override {
     if (IsMissing(name)) return std::nullopt;
     std::optional<std::vector<int64_t>> shape = inner_.ShapeOf(name);
-    if (shape && damage_ == Damage::kLarger && name == name_) ++shape->front();
+    if (!shape || damage_ != Damage::kLarger || name != name_) return shape;
+    if (shape->empty()) return std::vector<int64_t>{2};
+    ++shape->front();
     return shape;
   }
   bool DecidesBiases() const override { return inner_.DecidesBiases(); }
