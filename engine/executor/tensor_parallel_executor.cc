@@ -25,7 +25,7 @@ constexpr double kKVMemoryFraction = 0.5;
 
 }  // namespace
 
-TensorParallelExecutor::TensorParallelExecutor(const VllmConfig& config) : config_(config) {
+TensorParallelExecutor::TensorParallelExecutor(const VllmConfig& config, Calibration* calibration) : config_(config) {
   CheckArchitecture(config_.model);
   const auto size = static_cast<int>(config_.parallel.tensor_parallel_size);
   for (const LayerConfig& layer : config_.model.layers) {
@@ -48,7 +48,7 @@ TensorParallelExecutor::TensorParallelExecutor(const VllmConfig& config) : confi
       if (!cores_.empty()) kernels::PinThisThread(cores_[index][0]);
       workers_[index] = std::make_unique<Worker>(config_, *weights, ranks_->communicator(rank),
                                                  cores_.empty() ? std::vector<int>() : cores_[index], *logits_,
-                                                 rank == 0 ? mask_thread_.get() : nullptr);
+                                                 rank == 0 ? mask_thread_.get() : nullptr, calibration);
     });
   } catch (const std::bad_alloc&) {
     throw ResourceError("cannot load model " + config_.model.model + ": out of memory (" +

@@ -20,8 +20,9 @@ namespace vllm {
 
 class TensorParallelExecutor final : public Executor {
  public:
-  // Loads the weights on all ranks. Throws ModelError, ConfigError or ResourceError.
-  explicit TensorParallelExecutor(const VllmConfig& config);
+  // Loads the weights on all ranks. `calibration` is that of LoadContext, and borrowed during the load. Throws
+  // ModelError, ConfigError or ResourceError.
+  explicit TensorParallelExecutor(const VllmConfig& config, Calibration* calibration = nullptr);
   ~TensorParallelExecutor() override;
 
   int64_t PageSizeBytes() const override;

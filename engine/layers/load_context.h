@@ -4,6 +4,7 @@
 
 #include "engine/config/vllm_config.h"
 #include "engine/layers/step_context.h"
+#include "engine/model_loader/calibration/calibration.h"
 #include "engine/model_loader/weight_memory.h"
 #include "engine/model_loader/weights.h"
 
@@ -17,6 +18,10 @@ struct LoadContext {
   WeightMemory& memory;
   const StepContext& step;      // outlives the layers
   LoRAModules* lora = nullptr;  // null: there are no adapters
+  // What --quantization int4 minimizes the error for; null: the weights are rounded without a text.
+  Calibration* calibration = nullptr;
+  // Receives the inputs of all linear layers, and outlives them; null: they are not collected.
+  ActivationMoments* moments = nullptr;
 };
 
 }  // namespace vllm

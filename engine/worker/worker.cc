@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <utility>
 
 #include "engine/layers/load_context.h"
 #include "engine/lora/lora_modules.h"
@@ -14,23 +15,26 @@
 namespace vllm {
 
 Worker::Worker(const VllmConfig& config, const WeightSource& weights, Communicator& communicator,
-               const std::vector<int>& cores, LogitsBuffer& logits_buffer, MaskThread* mask_thread)
+               const std::vector<int>& cores, LogitsBuffer& logits_buffer, MaskThread* mask_thread,
+               Calibration* calibration, ActivationMoments* moments)
     : config_(config), threads_(static_cast<int>(config.parallel.threads_per_rank), cores, config.parallel.Wait()) {
   const kernels::Isa isa = config.isa.value_or(kernels::BestIsa());
   step_.kernels = &kernels::KernelsFor(isa);
   step_.threads = &threads_;
   step_.communicator = &communicator;
   step_.workspace = &workspace_;
-  LoadModel(weights, ToString(isa));
+  LoadModel(weights, ToString(isa), calibration, moments);
   runner_ = std::make_unique<ModelRunner>(config_, step_, *model_, logits_buffer, mask_thread, pooler_.get());
 }
 
-void Worker::LoadModel(const WeightSource& weights, std::string_view isa) {
+void Worker::LoadModel(const WeightSource& weights, std::string_view isa, Calibration* calibration,
+                       ActivationMoments* moments) {
   SharedWeights* const all_shared = config_.load.shared_weights.get();
   SharedRankWeights* const shared = all_shared == nullptr ? nullptr : &all_shared->rank(step_.rank());
   const auto build = [&](WeightMemory& memory) {
     LoRAModules lora(config_.lora.adapters, weights);
-    const LoadContext load{config_, weights, memory, step_, lora.num_adapters() == 0 ? nullptr : &lora};
+    const LoadContext load{config_,     weights, memory, step_, lora.num_adapters() == 0 ? nullptr : &lora,
+                           calibration, moments};
     model_ = BuildModel(load);
     if (step_.rank() == 0) pooler_ = std::make_unique<Pooler>(load);
     lora.CheckAllTaken();
@@ -43,6 +47,7 @@ void Worker::LoadModel(const WeightSource& weights, std::string_view isa) {
     return;
   }
   PackedStore store(config_, weights, isa, step_.rank(),
+                    calibration == nullptr ? std::string_view() : calibration->description(),
                     [this](int64_t count, const std::function<void(int64_t i)>& f) {
                       threads_.ParallelFor(count, [&f](int64_t i, int /*thread*/) { f(i); });
                     });
@@ -69,11 +74,18 @@ void Worker::ProfileRun() {
   const int64_t num_tokens = std::max<int64_t>(
       1,
       std::min({config_.scheduler.max_num_batched_tokens, config_.cache.block_size, config_.model.max_model_len - 1}));
+  std::vector<int32_t> tokens;
+  for (int64_t i = 0; i < num_tokens; ++i) {
+    tokens.push_back(static_cast<int32_t>(i * 7919 % config_.model.vocab_size));
+  }
+  ReadTokens(std::move(tokens));
+}
+
+void Worker::ReadTokens(std::vector<int32_t> tokens) {
+  const auto num_tokens = static_cast<int64_t>(tokens.size());
   auto request = std::make_shared<EngineCoreRequest>();
   request->request_id = std::numeric_limits<RequestId>::max();
-  for (int64_t i = 0; i < num_tokens; ++i) {
-    request->prompt_token_ids.push_back(static_cast<int32_t>(i * 7919 % config_.model.vocab_size));
-  }
+  request->prompt_token_ids = std::move(tokens);
   request->sampling_params.max_tokens = 1;
   request->sampling_params.temperature = 0.0;
   if (!config_.model.can_generate) request->pooling_params = PoolingParams{.task = PoolingTask::kEmbed};

@@ -23,10 +23,11 @@ namespace vllm {
 class Worker {
  public:
   // Loads the rank's shard, or uses that of config.load.shared_weights. The rank's threads are pinned to `cores`, if
-  // any. `mask_thread` is null except on rank 0, and borrowed. Throws ModelError, ConfigError, ResourceError,
-  // std::bad_alloc or std::system_error (a thread cannot be created).
+  // any. `mask_thread` is null except on rank 0, and borrowed. `calibration` and `moments` are those of LoadContext.
+  // Throws ModelError, ConfigError, ResourceError, std::bad_alloc or std::system_error (a thread cannot be created).
   Worker(const VllmConfig& config, const WeightSource& weights, Communicator& communicator,
-         const std::vector<int>& cores, LogitsBuffer& logits_buffer, MaskThread* mask_thread);
+         const std::vector<int>& cores, LogitsBuffer& logits_buffer, MaskThread* mask_thread,
+         Calibration* calibration = nullptr, ActivationMoments* moments = nullptr);
 
   const LoadReport& load_report() const { return load_report_; }
   // Returns the bytes of one KV block on this rank.
@@ -39,6 +40,9 @@ class Worker {
   // memory is measured. A large step is not needed, because step buffers are reserved at load. All ranks call it
   // together.
   void ProfileRun();
+  // Runs one step that reads `tokens` and generates a token, with a separate KV cache. REQUIRES: there is one rank;
+  // the tokens fit in a block of config.cache.block_size and in a step; config.model.max_model_len is larger.
+  void ReadTokens(std::vector<int32_t> tokens);
   // Returns the bytes of the step buffers. Most of their pages are untouched, so the operating system still counts them
   // as available memory.
   int64_t ScratchBytes() const { return static_cast<int64_t>(runner_->scratch_bytes()); }
@@ -55,7 +59,8 @@ class Worker {
   void Execute(const SchedulerOutput& scheduler_output, ModelRunnerOutput* output);
 
  private:
-  void LoadModel(const WeightSource& weights, std::string_view isa);
+  void LoadModel(const WeightSource& weights, std::string_view isa, Calibration* calibration,
+                 ActivationMoments* moments);
 
   const VllmConfig& config_;
   kernels::ThreadPool threads_;

@@ -81,6 +81,16 @@ TEST_F(PackedKeyTest, EverySettingThatPackingDependsOnChangesTheDescription) {
   }
 }
 
+TEST_F(PackedKeyTest, TheCalibrationChangesTheDescription) {
+  const FileSource source({directory_.path() + "/model.safetensors"});
+  const auto text = [&](std::string_view calibration) {
+    return DescribeWeights(config_, source, "avx2", 0, calibration);
+  };
+  EXPECT_EQ(text(""), Text());
+  EXPECT_NE(text("a"), Text());
+  EXPECT_NE(text("a"), text("b"));
+}
+
 TEST_F(PackedKeyTest, ChangedConfigChangesTheDescription) {
   const std::string before = Text();
   directory_.Write("config.json", "{ }");

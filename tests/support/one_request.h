@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -18,8 +19,9 @@ namespace vllm::testing_support {
 
 class OneRequest {
  public:
-  explicit OneRequest(const VllmConfig& config)
-      : config_(WithTestIsa(config)), loaded_(MakeExecutor(config_)), executor_(loaded_.executor.get()) {
+  explicit OneRequest(const VllmConfig& config,
+                      const std::function<LoadedExecutor(const VllmConfig&)>& make_executor = MakeExecutor)
+      : config_(WithTestIsa(config)), loaded_(make_executor(config_)), executor_(loaded_.executor.get()) {
     executor_->DetermineAvailableMemory();
     num_groups_ = static_cast<int64_t>(executor_->KVGroupWindows().size());
     executor_->InitializeKVCache(num_groups_ * (config_.model.max_model_len / config_.cache.block_size + 1) +

@@ -7,6 +7,8 @@
 
 #include "engine/config/errors.h"
 #include "engine/config/escape.h"
+#include "engine/model_loader/calibration/error_compensation.h"
+#include "engine/model_loader/calibration/scale_search.h"
 #include "engine/model_loader/quantization/loader.h"
 #include "engine/model_loader/quantization/packed_codes.h"
 #include "kernels/matrix/quant_codes.h"
@@ -41,6 +43,13 @@ bool IsGate(const std::string& name) {
 // Returns true if codes of a quantized checkpoint may be packed for the integer kernels, which round activations to 8
 // bits. With --dtype float32, these codes keep the checkpoint's format, and activations are not rounded.
 bool RoundsActivations(const ModelConfig& model) { return model.dtype != kernels::DType::kFloat32; }
+
+// Returns a function that runs on the rank's threads. It borrows `step`.
+ForEach ForEachOf(const StepContext& step) {
+  return [&step](int64_t count, const std::function<void(int64_t i)>& f) {
+    step.threads->ParallelFor(count, [&f](int64_t i, int /*thread*/) { f(i); });
+  };
+}
 
 const kernels::OpenBlas* LoadOpenBlas(const ModelConfig& model) {
   if (model.dtype != kernels::DType::kFloat32) {
@@ -97,9 +106,11 @@ LinearWeight::LinearWeight(const LoadContext& load, const ModelConfig& model, co
                            int64_t in_features, Shard columns, Use use)
     : num_columns_(columns.count) {
   if (load.config.linear_backend == LinearBackend::kOpenBlas && use == Use::kLinear) open_blas_ = LoadOpenBlas(model);
-  const ForEach for_each = [&load](int64_t count, const std::function<void(int64_t i)>& f) {
-    load.step.threads->ParallelFor(count, [&f](int64_t i, int /*thread*/) { f(i); });
-  };
+  const ForEach for_each = ForEachOf(load.step);
+  if (load.moments != nullptr && use == Use::kLinear && !IsGate(slices.front().name)) {
+    moments_ = load.moments;
+    moments_name_ = slices.front().name;
+  }
   FloatRows float_rows;
   float_rows.columns = columns;
   float_rows.transposed = model.conv1d_weights && use == Use::kLinear;
@@ -187,6 +198,36 @@ void LinearWeight::AddBlocks(const LoadContext& load, const ModelConfig& model, 
   Add(LinearMatrix(StoreBlocks(view, part, load.memory.Buffers(name), for_each)));
 }
 
+void LinearWeight::QuantizeCalibrated(const LoadContext& load, const FloatRows& rows, const LayerMoments& moments,
+                                      kernels::PackedQuantMatrix& matrix) const {
+  static_assert(ErrorCompensation::kRows == kernels::kPanelRows);
+  // Whole rows are quantized even if the rank has some of their columns, so that the codes do not depend on the number
+  // of ranks. This is not possible if the shard begins within a group.
+  FloatRows whole = rows;
+  if (rows.columns.begin % kGroupColumns == 0) whole.columns = {0, moments.num_columns};
+  const int64_t first_column = rows.columns.begin - whole.columns.begin;
+  const ErrorCompensation compensation(*load.step.kernels, moments, whole.columns.begin, whole.columns.count,
+                                       ForEachOf(load.step));
+  load.step.threads->ParallelFor(matrix.view().num_panels(), [&](int64_t panel, int /*thread*/) {
+    constexpr auto kRows = static_cast<size_t>(ErrorCompensation::kRows);
+    const auto num_columns = static_cast<size_t>(whole.columns.count);
+    const auto num_scales = static_cast<size_t>(compensation.num_scales());
+    std::vector<float> row_values(num_columns), values(num_columns * kRows), scales(num_scales * kRows);
+    std::vector<uint8_t> codes(values.size());
+    const int64_t begin = panel * kernels::kPanelRows, end = std::min(rows.num_rows, begin + kernels::kPanelRows);
+    whole.ForEach(begin, end, [&](int64_t row, const TensorView& view, int64_t i) {
+      whole.Read(view, i, row_values.data());
+      for (size_t k = 0; k < num_columns; ++k) values[k * kRows + static_cast<size_t>(row - begin)] = row_values[k];
+    });
+    compensation.QuantizeRows(values.data(), codes.data(), scales.data());
+    for (int64_t row = begin; row < end; ++row) {
+      const auto r = static_cast<size_t>(row - begin);
+      matrix.SetRow(row, codes.data() + r * num_columns + first_column,
+                    scales.data() + r * num_scales + first_column / kGroupColumns, nullptr);
+    }
+  });
+}
+
 void LinearWeight::AddFloatRows(const LoadContext& load, const ModelConfig& model, const FloatRows& rows, Use use) {
   if (rows.num_rows == 0) return;
   const kernels::BufferSource buffers = load.memory.Buffers(rows.Name());
@@ -203,7 +244,13 @@ void LinearWeight::AddFloatRows(const LoadContext& load, const ModelConfig& mode
     const bool four = model.quantization.method == QuantizationMethod::kInt4 && use == Use::kLinear;
     kernels::PackedQuantMatrix matrix(four ? kernels::kInt4Form : kernels::kInt8Form, rows.num_rows, num_columns_,
                                       buffers);
-    if (!matrix.is_filled()) {
+    const LayerMoments* moments = nullptr;
+    if (four && !matrix.is_filled() && load.calibration != nullptr) {
+      moments = load.calibration->Moments().Find(rows.slices.front().name);
+    }
+    if (moments != nullptr) {
+      QuantizeCalibrated(load, rows, *moments, matrix);
+    } else if (!matrix.is_filled()) {
       for_each_panel([&](int64_t panel) {
         std::vector<float> values(static_cast<size_t>(num_columns_));
         for_each_row(panel, [&](int64_t row, const TensorView& view, int64_t i) {
@@ -259,6 +306,8 @@ void LinearWeight::Reserve(const StepContext& step, int64_t max_rows) const {
 
 void LinearWeight::Multiply(const StepContext& step, const float* bias, const float* x, int64_t x_stride,
                             int64_t num_rows, float* y, int64_t y_stride) const {
+  if (moments_ != nullptr)
+    moments_->Add(*step.kernels, moments_name_, x, x_stride, num_rows, num_columns_, ForEachOf(step));
   for (const Part& part : parts_) {
     part.matrix.Multiply(
         step, {bias == nullptr ? nullptr : bias + part.first_row, x, x_stride, num_rows, y + part.first_row, y_stride});

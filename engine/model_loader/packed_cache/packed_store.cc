@@ -10,12 +10,12 @@
 namespace vllm {
 
 PackedStore::PackedStore(const VllmConfig& config, const WeightSource& weights, std::string_view isa, int rank,
-                         ForEach for_each)
+                         std::string_view calibration, ForEach for_each)
     : num_ranks_(config.parallel.tensor_parallel_size), for_each_(std::move(for_each)) {
   const LoadConfig& load = config.load;
   if (load.packed_cache_directory.empty() || load.packed_cache_bytes == 0) return;
   if (weights.TotalBytes() < load.packed_cache_min_bytes) return;
-  description_ = DescribeWeights(config, weights, isa, rank);
+  description_ = DescribeWeights(config, weights, isa, rank, calibration);
   if (description_.empty()) return;
   key_ = HexDigest(description_);
   cache_.emplace(load.packed_cache_directory, load.packed_cache_bytes);

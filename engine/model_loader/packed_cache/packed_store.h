@@ -28,7 +28,9 @@ class PackedStore final : public WeightMemory {
   // Looks for the rank's file and verifies it on the rank's threads. The cache is not used if config.load sets
   // no cache directory or a cache size of 0, if the weights are smaller than packed_cache_min_bytes, or if they were
   // not read from files.
-  PackedStore(const VllmConfig& config, const WeightSource& weights, std::string_view isa, int rank, ForEach for_each);
+  // `calibration` is as in DescribeWeights.
+  PackedStore(const VllmConfig& config, const WeightSource& weights, std::string_view isa, int rank,
+              std::string_view calibration, ForEach for_each);
 
   kernels::BufferSource Buffers(const std::string& name) override;
   bool Contains(const std::string& name, const std::vector<size_t>& sizes) const override;
