@@ -40,6 +40,10 @@ std::string ModelIdentity(const Settings& settings, const ModelLocation& locatio
   for (const char* name : {"dtype", "quantization", "load-format"}) {
     identity += "\n" + std::string(name) + "=" + settings.Text(name).value_or("");
   }
+  // The weights depend on the text.
+  if (const std::string text = settings.Text("calibration").value_or(""); !text.empty()) {
+    identity += "\ncalibration=" + FileState(text);
+  }
   return identity;
 }
 

@@ -10,6 +10,7 @@
 #include "app/cli/engine_options.h"
 #include "app/installed/find_model.h"
 #include "app/installed/last_use.h"
+#include "app/model/calibration/calibration_text.h"
 #include "app/model/kv_disk_cache.h"
 #include "app/model/loading_status.h"
 #include "app/model/lora/lora_setting.h"
@@ -101,6 +102,7 @@ LoadedEngine LoadEngine(const Settings& settings, const LoadOptions& options) {
   config.parallel.num_processes = options.num_processes;
   config.parallel.num_local_processes = options.num_local_processes;
   config.Finalize();
+  CheckCalibration(settings, config.model);
   config.lora = MakeLoRAConfig(settings, config.model);
   config.kv_disk_cache = MakeKVDiskCacheConfig(settings, loaded.location);
   if (config.cache.kv_cache_memory_bytes) *config.cache.kv_cache_memory_bytes /= options.num_local_processes;
@@ -132,13 +134,27 @@ LoadedEngine LoadEngine(const Settings& settings, const LoadOptions& options) {
       kernels::AddressSpaceIsLimited() ? std::async(std::launch::deferred, load) : std::async(load);
   if (kernels::AddressSpaceIsLimited()) tokenizer.wait();
   loaded.renderer = LoadPromptRenderer(settings, loaded.location);
+  std::shared_ptr<MeasuredCalibration> calibration;
+  ExecutorFactory make_executor = MakeExecutor;
+  const auto calibration_progress = std::make_shared<CalibrationProgress>();
+  if (!settings.Text("calibration").value_or("").empty()) {
+    loaded.tokenizer = tokenizer.get();
+    if (loaded.tokenizer == nullptr) throw ModelError("--calibration: the model has no tokenizer");
+    calibration = MakeCalibration(settings, config, *loaded.tokenizer, calibration_progress);
+    make_executor = [calibration](const VllmConfig& engine_config) {
+      // The engine of a draft model has another configuration.
+      const bool is_calibrated = engine_config.model.quantization.method == QuantizationMethod::kInt4;
+      return is_calibrated ? MakeCalibratedExecutor(engine_config, *calibration) : MakeExecutor(engine_config);
+    };
+  }
   {
     config.load.progress = std::make_shared<LoadProgress>();
-    const LoadingStatus status(loaded.location.short_name(), config.load.progress);
-    loaded.client = config.parallel.data_parallel_size > 1 ? MakeDataParallelClient(config, MakeExecutor)
-                                                           : MakeThreadClient(config, MakeExecutor, std::move(trace));
-    loaded.tokenizer = tokenizer.get();
+    const LoadingStatus status(loaded.location.short_name(), config.load.progress, calibration_progress);
+    loaded.client = config.parallel.data_parallel_size > 1 ? MakeDataParallelClient(config, make_executor)
+                                                           : MakeThreadClient(config, make_executor, std::move(trace));
+    if (tokenizer.valid()) loaded.tokenizer = tokenizer.get();
   }
+  if (calibration != nullptr) calibration->Release();
   if (draft && loaded.tokenizer != nullptr && ModelHasTokenizer(*draft))
     CheckDraftVocabulary(*loaded.tokenizer, *draft);
   if (!tokenizer_warning.empty()) warn(tokenizer_warning);

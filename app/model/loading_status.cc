@@ -16,8 +16,9 @@ constexpr std::chrono::milliseconds kDelay{300};
 
 }  // namespace
 
-LoadingStatus::LoadingStatus(std::string name, std::shared_ptr<const LoadProgress> progress)
-    : name_(std::move(name)), progress_(std::move(progress)) {
+LoadingStatus::LoadingStatus(std::string name, std::shared_ptr<const LoadProgress> progress,
+                             std::shared_ptr<const CalibrationProgress> calibration)
+    : name_(std::move(name)), progress_(std::move(progress)), calibration_(std::move(calibration)) {
   const BlockSignals block_signals;
   try {
     thread_ = std::thread([this] { Draw(); });
@@ -36,6 +37,18 @@ LoadingStatus::~LoadingStatus() {
   thread_.join();
 }
 
+std::string LoadingStatus::Text() const {
+  if (calibration_ != nullptr && calibration_->num_chunks_read < calibration_->num_chunks) {
+    return "calibrating " + name_ + ", " + std::to_string(calibration_->num_chunks_read) + " of " +
+           std::to_string(calibration_->num_chunks) + " chunks, ";
+  }
+  // Without the last percent: the KV cache and the step buffers come after the layers.
+  const int64_t num_layers = progress_->num_layers;
+  if (num_layers == 0) return "loading " + name_ + ", ";
+  const int64_t percent = std::min<int64_t>(99, 100 * progress_->num_loaded_layers / num_layers);
+  return "loading " + name_ + ", " + std::to_string(percent) + " %, ";
+}
+
 void LoadingStatus::Draw() {
   const auto start = std::chrono::steady_clock::now();
   std::unique_lock<std::mutex> lock(mutex_);
@@ -44,12 +57,7 @@ void LoadingStatus::Draw() {
   if (!line.enabled()) return;
   do {
     const auto elapsed = std::chrono::steady_clock::now() - start;
-    // Without the last percent: the KV cache and the step buffers come after the layers.
-    const int64_t num_layers = progress_->num_layers;
-    const int64_t percent =
-        num_layers == 0 ? 0 : std::min<int64_t>(99, 100 * progress_->num_loaded_layers / num_layers);
-    line.Show("loading " + name_ + ", " + (num_layers == 0 ? "" : std::to_string(percent) + " %, ") +
-              DurationText(std::chrono::duration_cast<std::chrono::milliseconds>(elapsed)));
+    line.Show(Text() + DurationText(std::chrono::duration_cast<std::chrono::milliseconds>(elapsed)));
   } while (!changed_.wait_for(lock, std::chrono::milliseconds(500), [this] { return done_; }));
 }
 

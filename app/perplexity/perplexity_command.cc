@@ -148,6 +148,7 @@ Settings ReferenceSettings(const Settings& engine_settings) {
     Set(settings, "load-format", "auto");
   }
   Set(settings, "quantization", settings.Text("kl-reference-quantization").value_or("none"));
+  if (settings.Text("quantization") != "int4") Set(settings, "calibration", "");
   Set(settings, "publish", "false");
   return settings;
 }
