@@ -161,25 +161,15 @@ std::vector<ArchitectureInfo> ArchitectureTable() {
   return table;
 }
 
-std::vector<std::string> KnownArchitectures() {
-  std::vector<std::string> names;
-  for (const Architecture& architecture : kArchitectures) names.emplace_back(architecture.info.name);
-  for (const auto& [name, factory] : Registered()) names.push_back(name);
-  std::ranges::sort(names);
-  return names;
-}
-
 bool IsKnownArchitecture(std::string_view architecture) {
   return Find(architecture) != nullptr || Registered().contains(architecture);
 }
 
 void CheckArchitecture(const ModelConfig& config) {
   if (IsKnownArchitecture(config.architecture)) return;
-  std::string known;
-  for (const std::string& name : KnownArchitectures()) known += (known.empty() ? "" : ", ") + name;
-  throw ModelError("cannot load model " + Escape(config.model) + ": unknown architecture (" +
-                       Escape(config.architecture, 60) + "; known: " + known + ")",
-                   NearestHint(config.architecture));
+  throw ModelError(
+      "cannot load model " + Escape(config.model) + ": unknown architecture (" + Escape(config.architecture, 60) + ")",
+      NearestHint(config.architecture));
 }
 
 std::unique_ptr<Model> BuildModel(const LoadContext& load) {

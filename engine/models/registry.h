@@ -22,9 +22,8 @@ struct ArchitectureInfo {
 
 // Returns the table, in its order: decoders first, then encoders, then vision-language models.
 std::vector<ArchitectureInfo> ArchitectureTable();
-std::vector<std::string> KnownArchitectures();  // sorted, with those of RegisterModel
 bool IsKnownArchitecture(std::string_view architecture);
-// Throws ModelError listing the known architectures if config.architecture is unknown.
+// Throws ModelError, with the nearest known architecture in its hint, if config.architecture is unknown.
 void CheckArchitecture(const ModelConfig& config);
 
 // Builds the model of load.config.model.architecture. Throws as CheckArchitecture, the architecture's spec function and

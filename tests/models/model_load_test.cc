@@ -43,18 +43,11 @@ std::string Rejection(const VllmConfig& config) {
   return "";
 }
 
-TEST(ModelLoadTest, UnknownArchitectureIsRejectedWithAListOfKnownOnes) {
+TEST(ModelLoadTest, UnknownArchitectureIsRejectedByName) {
   VllmConfig config = ConfigOf("llama");
   config.model.architecture = "MambaForCausalLM";
   const std::string message = Rejection<ModelError>(config);
-  EXPECT_NE(message.find("unknown architecture (MambaForCausalLM; known: "), std::string::npos) << message;
-  for (const char* name : {"FalconForCausalLM", "GPT2LMHeadModel", "Gemma2ForCausalLM", "Gemma3ForCausalLM",
-                           "Gemma3ForConditionalGeneration", "GemmaForCausalLM", "GraniteForCausalLM",
-                           "LlamaForCausalLM", "MistralForCausalLM", "MixtralForCausalLM", "OPTForCausalLM",
-                           "Olmo2ForCausalLM", "Phi3ForCausalLM", "Qwen2ForCausalLM", "Qwen2MoeForCausalLM",
-                           "Qwen3ForCausalLM", "Qwen3MoeForCausalLM", "SmolLM3ForCausalLM", "StableLmForCausalLM"}) {
-    EXPECT_NE(message.find(name), std::string::npos) << name;
-  }
+  EXPECT_NE(message.find("unknown architecture (MambaForCausalLM)"), std::string::npos) << message;
 }
 
 // mamba_ssm and older versions of transformers wrote this name.

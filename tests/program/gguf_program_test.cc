@@ -219,7 +219,7 @@ TEST(GgufProgramTest, BadFilesExitWithStatusThree) {
   const ProgramResult unknown =
       RunProgram({"complete", "-m", directory.Write("u.gguf", TinyGguf("mamba").Build()), "x"});
   EXPECT_EQ(unknown.status, 3);
-  EXPECT_NE(unknown.err.find("unknown architecture (mamba; known: llama, "), std::string::npos) << unknown.err;
+  EXPECT_NE(unknown.err.find("unknown architecture (mamba)"), std::string::npos) << unknown.err;
   EXPECT_NE(unknown.err.find("\nhint: nearest that runs: Mamba2ForCausalLM (Mamba-2), such as "), std::string::npos)
       << unknown.err;
   GgufBuilder type = TinyGguf();

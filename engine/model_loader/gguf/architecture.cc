@@ -472,13 +472,4 @@ const GgufArchitecture* FindGgufArchitecture(std::string_view architecture, bool
 
 std::span<const GgufArchitecture> GgufArchitectures() { return kArchitectures; }
 
-std::string KnownGgufArchitectures() {
-  std::string known;
-  for (size_t i = 0; i < kArchitectures.size(); ++i) {
-    if (i > 0 && kArchitectures[i].name == kArchitectures[i - 1].name) continue;
-    known += (known.empty() ? "" : ", ") + std::string(kArchitectures[i].name);
-  }
-  return known;
-}
-
 }  // namespace vllm

@@ -42,7 +42,5 @@ struct GgufArchitecture {
 const GgufArchitecture* FindGgufArchitecture(std::string_view architecture, bool has_experts);
 // Returns all entries. Those of the same name follow each other.
 std::span<const GgufArchitecture> GgufArchitectures();
-// Returns the known names, separated by ", ", for error messages.
-std::string KnownGgufArchitectures();
 
 }  // namespace vllm

@@ -394,8 +394,7 @@ ModelConfig ReadGgufConfig(const GgufFile& file) {
   const bool has_experts = keys.Int(std::string(*name) + ".expert_count", 0, kMaxExperts).value_or(0) > 0;
   const GgufArchitecture* architecture = FindGgufArchitecture(*name, has_experts);
   if (architecture == nullptr) {
-    keys.Fail("general.architecture",
-              "unknown architecture (" + Escape(*name, 60) + "; known: " + KnownGgufArchitectures() + ")");
+    keys.Fail("general.architecture", "unknown architecture (" + Escape(*name, 60) + ")");
   }
   return ConfigReader(file, *architecture).Read();
 }
