@@ -193,6 +193,13 @@ def save_vector_case(name, path, seed):
     return pre, dense, {"texts": plain.TEXTS, "prompts": {"": vectors}}
 
 
+def save_jina_case(path, seed):
+    expected = plain.save_jina_case(path, seed)
+    file = path / "tokenizer_config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "tokenizer_class": "BertTokenizer"}))
+    return "bert-bge", [], expected
+
+
 def save_score_case(name, path, seed):
     make, pre = SCORE_CASES[name]
     torch.manual_seed(seed)
@@ -212,7 +219,7 @@ def main():
     parser.add_argument("cases", nargs="*")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    for name in [*VECTOR_CASES, *SCORE_CASES]:
+    for name in [*VECTOR_CASES, *SCORE_CASES, "jina_mean"]:
         if arguments.cases and name not in arguments.cases:
             continue
         out = arguments.output / ("gguf_" + name)
@@ -220,8 +227,11 @@ def main():
         out.mkdir(parents=True)
         with tempfile.TemporaryDirectory() as directory:
             path = pathlib.Path(directory)
-            save = save_vector_case if name in VECTOR_CASES else save_score_case
-            pre, dense, expected = save(name, path, arguments.seed)
+            if name == "jina_mean":
+                pre, dense, expected = save_jina_case(path, arguments.seed)
+            else:
+                save = save_vector_case if name in VECTOR_CASES else save_score_case
+                pre, dense, expected = save(name, path, arguments.seed)
             for_converter(path)
             convert(arguments.llama_cpp, path, pre, dense, out / "model.gguf")
         (out / "expected.json").write_text(json.dumps(expected) + "\n")

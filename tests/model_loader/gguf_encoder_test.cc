@@ -104,6 +104,16 @@ TEST_F(GgufEncoderTest, ClassifierOfDistilBertIsRejected) {
             std::string::npos);
 }
 
+TEST_F(GgufEncoderTest, JinaBertWithOtherTensorsIsRejected) {
+  EXPECT_EQ(Load(Build("jina-bert-v2")).architecture, "JinaBertModel");
+  for (const std::string name :
+       {"blk.0.attn_q_norm.weight", "blk.0.attn_norm_2.weight", "blk.0.ffn_gate.weight", "cls.weight"}) {
+    GgufBuilder file = Build("jina-bert-v2");
+    Matrix(file, name, kHidden);
+    EXPECT_NE(ErrorOf(file).find("tensor " + name + ": "), std::string::npos) << ErrorOf(file);
+  }
+}
+
 TEST_F(GgufEncoderTest, TensorsOfAnotherShapeAreRejected) {
   EXPECT_NE(ErrorOf(Build("bert")).find("tensor position_embd.weight: missing"), std::string::npos);
   GgufBuilder types = Bert();

@@ -8,7 +8,7 @@
 namespace vllm {
 namespace {
 
-constexpr std::array<GgufArchitecture, 51> kArchitectures = {{
+constexpr std::array<GgufArchitecture, 52> kArchitectures = {{
     {.name = "llama",
      .hf_architecture = "LlamaForCausalLM",
      .model_type = "llama",
@@ -420,6 +420,15 @@ constexpr std::array<GgufArchitecture, 51> kArchitectures = {{
      .layer_prefix = "encoder.layer.",
      .outer = kBertOuter,
      .layer = kBertLayer,
+     .experts = {}},
+    {.name = "jina-bert-v2",
+     .hf_architecture = "JinaBertModel",
+     .model_type = "jina_bert",
+     .hidden_act = "gelu",
+     .layer_norm = true,
+     .layer_prefix = "encoder.layer.",
+     .outer = kJinaBertOuter,
+     .layer = kJinaBertLayer,
      .experts = {}},
     {.name = "nomic-bert",
      .hf_architecture = "NomicBertModel",

@@ -64,6 +64,23 @@ void ReadModernBertLayers(const GgufMetadata& keys, ModelConfig& config) {
   }
 }
 
+// Rejects the files of jina-bert-v2 whose layers have other tensors.
+void CheckJinaBert(const GgufFile& file) {
+  const GgufMetadata& keys = file.metadata();
+  for (const char* name : {"blk.0.attn_q_norm.weight", "blk.0.attn_norm_2.weight"}) {
+    if (file.Find(name) != nullptr) {
+      keys.Fail("tensor " + std::string(name), "the layers of jina-embeddings-v2-base-code are not supported");
+    }
+  }
+  if (file.Find("blk.0.ffn_gate.weight") != nullptr) {
+    keys.Fail("tensor blk.0.ffn_gate.weight",
+              "must be part of ffn_up, as the current converter of llama.cpp writes it");
+  }
+  if (file.Find("cls.weight") != nullptr || file.Find("cls.output.weight") != nullptr) {
+    keys.Fail("tensor cls.weight", "classifiers of JinaBERT are not supported; use the Hugging Face checkpoint");
+  }
+}
+
 void ReadClassifier(const GgufFile& file, ModelConfig& config) {
   const GgufMetadata& keys = file.metadata();
   const GgufTensor* output = FindMatrix(file, "cls.output.weight", config.hidden_size, kMaxLabels);
@@ -113,7 +130,8 @@ void ReadDense(const GgufFile& file, ModelConfig& config) {
 }  // namespace
 
 bool IsGgufEncoder(std::string_view architecture) {
-  for (const std::string_view name : {"bert", "nomic-bert", "modern-bert", "eurobert", "gemma-embedding"}) {
+  for (const std::string_view name :
+       {"bert", "jina-bert-v2", "nomic-bert", "modern-bert", "eurobert", "gemma-embedding"}) {
     if (architecture == name) return true;
   }
   return false;
@@ -133,6 +151,7 @@ void ReadGgufEncoder(const GgufFile& file, ModelConfig& config) {
   config.tie_word_embeddings = true;  // there is no output projection
   if (!config.pooler.is_from_files) config.pooler.types = {PoolingType::kCls};
   ReadEmbeddings(file, config);
+  if (config.model_type == "jina_bert") CheckJinaBert(file);
   if (config.model_type == "modernbert") {
     ReadModernBertLayers(keys, config);
     config.norm_bias = file.Find("output_norm.bias") != nullptr;

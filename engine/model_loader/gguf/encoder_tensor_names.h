@@ -27,6 +27,23 @@ inline constexpr std::array<GgufTensorName, 8> kBertLayer = {{
     {"layer_output_norm", "output.LayerNorm"},
 }};
 
+inline constexpr std::array<GgufTensorName, 3> kJinaBertOuter = {{
+    {"token_embd", "embeddings.word_embeddings"},
+    {"token_embd_norm", "embeddings.LayerNorm"},
+    {"token_types", "embeddings.token_type_embeddings"},
+}};
+
+inline constexpr std::array<GgufTensorName, 8> kJinaBertLayer = {{
+    {"attn_q", "attention.self.query"},
+    {"attn_k", "attention.self.key"},
+    {"attn_v", "attention.self.value"},
+    {"attn_output", "attention.output.dense"},
+    {"attn_output_norm", "attention.output.LayerNorm"},
+    {"ffn_up", "mlp.gated_layers"},
+    {"ffn_down", "mlp.wo"},
+    {"layer_output_norm", "mlp.layernorm"},
+}};
+
 inline constexpr std::array<GgufTensorName, 3> kNomicBertOuter = {{
     {"token_embd", "embeddings.word_embeddings"},
     {"token_embd_norm", "emb_ln"},
