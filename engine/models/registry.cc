@@ -138,6 +138,10 @@ constexpr Architecture kArchitectures[] = {
      VisionLanguageSpec},
     {{"Mistral3ForConditionalGeneration", "Mistral 3, text part", "mistralai/Ministral-3-3B-Instruct-2512"},
      VisionLanguageSpec},
+    {{"Qwen2VLForConditionalGeneration", "Qwen2-VL, text part", "Qwen/Qwen2-VL-2B-Instruct"}, VisionLanguageSpec},
+    {{"Qwen2_5_VLForConditionalGeneration", "Qwen2.5-VL, text part", "Qwen/Qwen2.5-VL-3B-Instruct"},
+     VisionLanguageSpec},
+    {{"Qwen3VLForConditionalGeneration", "Qwen3-VL, text part", "Qwen/Qwen3-VL-2B-Instruct"}, VisionLanguageSpec},
     {{"Qwen3_5ForConditionalGeneration", "Qwen3.5, text part", "Qwen/Qwen3.5-4B"}, VisionLanguageSpec},
     {{"Qwen3_5MoeForConditionalGeneration", "Qwen3.5 MoE, text part", "Qwen/Qwen3.5-35B-A3B"}, VisionLanguageSpec},
 };

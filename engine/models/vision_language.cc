@@ -22,6 +22,9 @@ constexpr std::pair<std::string_view, std::string_view> kTextArchitectures[] = {
     {"granite", "GraniteForCausalLM"},       {"phi3", "Phi3ForCausalLM"},
     {"qwen3_5_text", "Qwen3_5ForCausalLM"},  {"qwen3_5_moe_text", "Qwen3_5MoeForCausalLM"},
     {"ministral3", "Ministral3ForCausalLM"}, {"gemma3n_text", "Gemma3nForCausalLM"},
+    {"qwen2_vl", "Qwen2ForCausalLM"},        {"qwen2_vl_text", "Qwen2ForCausalLM"},
+    {"qwen2_5_vl", "Qwen2ForCausalLM"},      {"qwen2_5_vl_text", "Qwen2ForCausalLM"},
+    {"qwen3_vl_text", "Qwen3ForCausalLM"},
 };
 
 }  // namespace

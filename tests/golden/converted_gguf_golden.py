@@ -18,7 +18,7 @@ import tempfile
 import types
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from model_cases import make_model
 
@@ -42,6 +42,9 @@ CASES = {
         GEMMA3N, activation_sparsity_pattern=[0.0, 0.0, 0.0], layer_types=[FULL, SLIDING, FULL], attention_bias=True,
         rope_parameters=dict(full_attention=dict(rope_type="default", rope_theta=5e4),
                              sliding_attention=dict(rope_type="default", rope_theta=300.0))), {}),
+    "qwen2vl": ("Qwen2VLForConditionalGeneration", dict(tie_word_embeddings=True), {}),
+    "qwen3vlmoe": ("Qwen3VLMoeForConditionalGeneration", {}, {}),
+    "qwen3vl": ("Qwen3VLForConditionalGeneration", {}, {}),
 }
 
 
@@ -69,7 +72,7 @@ def make(name, llama_cpp, output):
     seed = list(CASES).index(name)
     while True:
         model = make_model(architecture, overrides, seed)
-        ids = torch.randint(3, model.config.vocab_size, (1, LENGTH))
+        ids = torch.randint(3, model.config.get_text_config().vocab_size, (1, LENGTH))
         logprobs = logprobs_of(model, ids)
         exact = logprobs_of(model.double(), ids)
         if (logprobs - exact).abs().max() <= 1e-5 * exact.std(-1).min():
@@ -83,6 +86,11 @@ def make(name, llama_cpp, output):
     with tempfile.TemporaryDirectory() as temporary:
         path = pathlib.Path(temporary) / name  # the converter writes this name to the file
         model.to(torch.bfloat16).save_pretrained(path)
+        if architecture == "Qwen3VLMoeForConditionalGeneration":
+            # The published files, which the converter expects, have the experts' matrices transposed.
+            tensors = load_file(path / "model.safetensors")
+            save_file({k: (v.transpose(1, 2) if ".experts." in k else v).contiguous() for k, v in tensors.items()},
+                      path / "model.safetensors")
         config = json.loads((path / "config.json").read_text())
         (path / "config.json").write_text(json.dumps({**config, **extra}))
         convert(llama_cpp, path, directory / "model.gguf")

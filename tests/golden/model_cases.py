@@ -17,11 +17,26 @@ LATENT = dict(hidden_size=24, num_key_value_heads=4, intermediate_size=20, kv_lo
               qk_nope_head_dim=8, qk_rope_head_dim=4, v_head_dim=6, num_experts_per_tok=2, moe_intermediate_size=10)
 
 # architecture -> (config class, sizes that replace those of SIZES). A size of None is not passed to the class.
+MROPE = dict(rope_type="default", rope_theta=1e4, mrope_section=[2, 2, 2])
+# The parts of Qwen-VL that read images. Only text is compared.
+QWEN_VISION = {
+    "Qwen2VLConfig": dict(depth=1, embed_dim=8, hidden_size=32, num_heads=2, mlp_ratio=1, patch_size=2),
+    "Qwen2_5_VLConfig": dict(depth=1, hidden_size=8, out_hidden_size=32, intermediate_size=8, num_heads=2, patch_size=2),
+    "Qwen3VLMoeConfig": dict(depth=1, hidden_size=8, out_hidden_size=32, intermediate_size=8, num_heads=2, patch_size=2,
+                             num_position_embeddings=4, deepstack_visual_indexes=[0]),
+    "Qwen3VLConfig": dict(depth=1, hidden_size=8, out_hidden_size=32, intermediate_size=8, num_heads=2, patch_size=2,
+                          num_position_embeddings=4, deepstack_visual_indexes=[0]),
+}
 FAMILIES = {
     "LlamaForCausalLM": ("LlamaConfig", {}),
     "MistralForCausalLM": ("MistralConfig", {}),
     "GraniteForCausalLM": ("GraniteConfig", {}),
     "Qwen2ForCausalLM": ("Qwen2Config", {}),
+    "Qwen2VLForConditionalGeneration": ("Qwen2VLConfig", dict(rope_parameters=dict(MROPE, mrope_section=[2, 1, 1]))),
+    "Qwen2_5_VLForConditionalGeneration": ("Qwen2_5_VLConfig", dict(rope_parameters=dict(MROPE, mrope_section=[2, 1, 1]))),
+    "Qwen3VLMoeForConditionalGeneration": ("Qwen3VLMoeConfig", dict(
+        head_dim=12, rope_parameters=MROPE, num_experts=5, num_experts_per_tok=2, moe_intermediate_size=10)),
+    "Qwen3VLForConditionalGeneration": ("Qwen3VLConfig", dict(head_dim=12, rope_parameters=MROPE)),
     "Qwen3ForCausalLM": ("Qwen3Config", dict(head_dim=12)),
     "GemmaForCausalLM": ("GemmaConfig", dict(head_dim=12)),
     "Gemma2ForCausalLM": ("Gemma2Config", dict(head_dim=12)),
@@ -237,6 +252,12 @@ CASES = {
     "qwen3_moe": ("Qwen3MoeForCausalLM", dict(norm_topk_prob=True), {}),
     "qwen3_moe_mlp_only": ("Qwen3MoeForCausalLM", dict(mlp_only_layers=[0], attention_bias=True,
                                                        use_sliding_window=True, sliding_window=9), {"style": "old"}),
+    "qwen2_vl": ("Qwen2VLForConditionalGeneration", {}, {}),
+    "qwen2_vl_old": ("Qwen2VLForConditionalGeneration", dict(num_key_value_heads=1, tie_word_embeddings=True),
+                     {"style": "qwen_vl_old"}),
+    "qwen2_5_vl_old": ("Qwen2_5_VLForConditionalGeneration", {}, {"style": "qwen_vl_old"}),
+    "qwen3_vl": ("Qwen3VLForConditionalGeneration", dict(tie_word_embeddings=True), {}),
+    "qwen3_vl_old": ("Qwen3VLForConditionalGeneration", dict(num_key_value_heads=1), {"style": "qwen_vl_old"}),
     "qwen3_next": ("Qwen3NextForCausalLM", {}, {}),
     "qwen3_next_old": ("Qwen3NextForCausalLM", dict(full_attention_interval=2, layer_types=None, mlp_only_layers=[1],
                                                     partial_rotary_factor=0.5, norm_topk_prob=False),
@@ -419,6 +440,9 @@ def library_class(name):
 def make_config(architecture, overrides):
     config_name, family_sizes = FAMILIES[architecture]
     sizes = {k: v for k, v in {**SIZES, **family_sizes, **overrides}.items() if v is not None or k in overrides}
+    if config_name in QWEN_VISION:
+        sizes = dict(text_config=sizes, vision_config=QWEN_VISION[config_name],
+                     tie_word_embeddings=sizes.get("tie_word_embeddings", False))
     config = library_class(config_name)(**sizes)
     config._attn_implementation = "eager"
     config._experts_implementation = "eager"

@@ -112,6 +112,21 @@ def restyle(directory, options, overrides):
         tensors["model.visual.patch.weight"] = torch.ones(2, 2, dtype=torch.bfloat16)
         tensors["mtp.norm.weight"] = torch.ones(2, dtype=torch.bfloat16)
         config = whole
+    elif style == "qwen_vl_old":
+        text = config.pop("text_config")
+        text.pop("layer_types", None)
+        config["torch_dtype"] = config.pop("dtype")
+        rope = text.pop("rope_parameters")
+        text["rope_theta"] = rope.pop("rope_theta")
+        if config["model_type"] == "qwen3_vl":
+            text["rope_scaling"] = {**rope, "mrope_interleaved": True}
+            config["text_config"] = text
+        else:
+            # All fields are in the outer config.
+            text["rope_scaling"] = {"type": "mrope", "mrope_section": rope["mrope_section"]}
+            config = {**text, **config}
+            tensors = {k.replace("model.language_model.", "model.").replace("model.visual.", "visual."): v
+                       for k, v in tensors.items()}
     elif style == "mxfp4":
         config["quantization_config"] = {"quant_method": "mxfp4", "modules_to_not_convert": [
             "model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"]}

@@ -9,6 +9,7 @@
 #include "engine/model_loader/hf/gemma4_config.h"
 #include "engine/model_loader/hf/mamba_config.h"
 #include "engine/model_loader/hf/mla_config.h"
+#include "engine/model_loader/hf/model_types.h"
 
 namespace vllm {
 namespace {
@@ -316,7 +317,7 @@ void ReadGptOss(const ConfigFields& fields, ModelConfig& config) {
 bool IsSlidingByDefault(const ConfigFields& fields, const std::string& model_type, int64_t layer,
                         const LayerConfig& config) {
   constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
-  if (model_type == "qwen2" || model_type == "qwen3")
+  if (model_type == "qwen2" || model_type == "qwen3" || IsQwen2VL(model_type))
     return layer >= fields.Int("max_window_layers", 0, kMax).value_or(28);
   if (model_type == "qwen2_moe") {
     return layer % 2 == 0 && layer < fields.Int("max_window_layers", 0, kMax).value_or(28);
@@ -435,6 +436,7 @@ void ReadMixers(const ConfigFields& fields, ModelConfig& config) {
 }
 
 bool HasLayerTypes(const std::string& model_type) {
+  if (IsQwen2VL(model_type)) return true;
   for (const char* name : {"qwen2", "qwen3", "qwen2_moe", "gemma2", "gemma3_text", "gemma3n_text", "gemma4_text",
                            "smollm3", "gpt_oss", "olmo3", "exaone4"}) {
     if (model_type == name) return true;

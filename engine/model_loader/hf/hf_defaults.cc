@@ -11,6 +11,9 @@ struct ModelTypeDefaults {
   std::string_view fields;
 };
 
+constexpr char kQwen2VL[] = R"({"num_key_value_heads": 8, "rms_norm_eps": 1e-5, "rope_theta": 1e6,
+                                "use_sliding_window": false, "sliding_window": 4096, "max_window_layers": 80})";
+
 constexpr ModelTypeDefaults kModelTypes[] = {
     {"mistral", R"({"num_key_value_heads": 8, "sliding_window": 4096})"},
     {"mixtral", R"({"num_key_value_heads": 8, "rms_norm_eps": 1e-5, "rope_theta": 1e6, "num_local_experts": 8,
@@ -20,6 +23,11 @@ constexpr ModelTypeDefaults kModelTypes[] = {
                       "num_experts": 60, "num_experts_per_tok": 4, "moe_intermediate_size": 1408,
                       "shared_expert_intermediate_size": 5632})"},
     {"qwen3", R"({"head_dim": 128, "use_sliding_window": false, "sliding_window": 4096, "max_window_layers": 28})"},
+    {"qwen2_vl", kQwen2VL},
+    {"qwen2_vl_text", kQwen2VL},
+    {"qwen2_5_vl", kQwen2VL},
+    {"qwen2_5_vl_text", kQwen2VL},
+    {"qwen3_vl_text", R"({"head_dim": 128, "rope_theta": 5e5})"},
     {"qwen3_moe", R"({"use_sliding_window": false, "sliding_window": 4096, "num_experts_per_tok": 8,
                       "moe_intermediate_size": 768})"},
     {"qwen3_next", R"({"num_key_value_heads": 2, "head_dim": 256, "partial_rotary_factor": 0.25,
@@ -163,6 +171,10 @@ constexpr ModelTypeDefaults kModelTypes[] = {
     {"opt", R"({"activation_function": "relu", "max_position_embeddings": 2048, "tie_word_embeddings": true})"},
 };
 
+constexpr char kQwen2VLSizes[] = R"({"vocab_size": 152064, "hidden_size": 8192, "intermediate_size": 29568,
+                                     "num_hidden_layers": 80, "num_attention_heads": 64,
+                                     "max_position_embeddings": 32768})";
+
 constexpr ModelTypeDefaults kTextSizes[] = {
     {"llama", R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
                   "num_attention_heads": 32, "max_position_embeddings": 2048})"},
@@ -172,6 +184,11 @@ constexpr ModelTypeDefaults kTextSizes[] = {
                   "num_attention_heads": 32, "num_key_value_heads": 32, "max_position_embeddings": 32768})"},
     {"qwen3", R"({"vocab_size": 151936, "hidden_size": 4096, "intermediate_size": 22016, "num_hidden_layers": 32,
                   "num_attention_heads": 32, "num_key_value_heads": 32, "max_position_embeddings": 32768})"},
+    {"qwen2_vl_text", kQwen2VLSizes},
+    {"qwen2_5_vl_text", kQwen2VLSizes},
+    {"qwen3_vl_text", R"({"vocab_size": 151936, "hidden_size": 4096, "intermediate_size": 22016,
+                          "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32,
+                          "max_position_embeddings": 128000})"},
     {"qwen3_5_text", R"({"vocab_size": 248320, "hidden_size": 4096, "intermediate_size": 12288,
                          "num_hidden_layers": 32, "num_attention_heads": 16, "max_position_embeddings": 32768})"},
     {"qwen3_5_moe_text", R"({"vocab_size": 248320, "hidden_size": 2048, "num_hidden_layers": 40,

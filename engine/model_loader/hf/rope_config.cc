@@ -7,6 +7,7 @@
 
 #include "engine/config/escape.h"
 #include "engine/model_loader/hf/gemma4_config.h"
+#include "engine/model_loader/hf/model_types.h"
 
 namespace vllm {
 namespace {
@@ -61,6 +62,8 @@ void ReadScaling(const ConfigFields& fields, const ConfigFields& outer, ModelCon
   // "type" is the older spelling. Converted files have both.
   const char* key = fields.Has("rope_type") ? "rope_type" : "type";
   if (!fields.Has(key)) fields.Fail("rope_type", "missing");
+  // The three positions of a text token are equal, so that their sections are rotated as without sections.
+  if (*fields.String(key) == "mrope" && IsQwen2VL(config.model_type)) return;
   scaling.kind = KindByName(fields, key, *fields.String(key), config.model_type == "phi3");
   if (scaling.kind == RopeScaling::Kind::kNone) return;
   if (config.kv_lora_rank > 0 && scaling.kind != RopeScaling::Kind::kYarn) {
