@@ -73,7 +73,10 @@ int64_t ParametersOf(const SafetensorsEntry& entry, const ModelConfig& model) {
   if (EndsInAny(entry.name, {".weight", ".weight_packed", ".W_q"}) && entry.dtype == "U8" && bits > 0) {
     return elements * 8 / bits;
   }
-  if (entry.name.find(".weight.") != std::string::npos) return 0;  // bitsandbytes
+  // The scales and tables of a matrix X.weight.
+  if (model.quantization.method == QuantizationMethod::kBitsAndBytes &&
+      entry.name.find(".weight.") != std::string::npos)
+    return 0;
   if (model.quantization.method == QuantizationMethod::kHqq) {
     return EndsInAny(entry.name, {".weight", ".bias", ".W_q"}) ? elements : 0;
   }

@@ -7,14 +7,16 @@
 
 #include "engine/config/errors.h"
 #include "engine/model_loader/gguf/config.h"
-#include "engine/model_loader/hf/hf_config.h"
 #include "tests/model_loader/gguf_builder.h"
+#include "tests/model_loader/load_hf_config.h"
 #include "tests/support/temp_directory.h"
 
 namespace vllm {
 namespace {
 
 using nlohmann::json;
+using testing_support::ExpectHfConfigError;
+using testing_support::LoadHfConfig;
 
 json LingLite(const json& fields = json::object()) {
   json config = {{"architectures", {"BailingMoeForCausalLM"}},
@@ -56,19 +58,8 @@ json LingMini(const json& fields = json::object()) {
   return config;
 }
 
-ModelConfig Load(const json& config) {
-  TempDirectory directory;
-  directory.Write("config.json", config.dump());
-  return LoadModelConfig(directory.path());
-}
-
-void ExpectError(const json& config, const std::string& part) {
-  const std::string error = MessageOf<ModelError>([&] { Load(config); });
-  EXPECT_NE(error.find(part), std::string::npos) << error;
-}
-
 TEST(BailingMoeConfigTest, LingLiteChoosesExpertsInEveryLayer) {
-  const ModelConfig config = Load(LingLite());
+  const ModelConfig config = LoadHfConfig(LingLite());
   EXPECT_EQ(config.model_type, "bailing_moe");
   EXPECT_EQ(config.num_experts, 64);
   EXPECT_EQ(config.shared_expert_intermediate_size, 2816);
@@ -84,11 +75,11 @@ TEST(BailingMoeConfigTest, LingLiteChoosesExpertsInEveryLayer) {
 TEST(BailingMoeConfigTest, TheOutputProjectionOfAttentionHasABiasByDefault) {
   json config = LingLite();
   config.erase("use_bias");
-  EXPECT_TRUE(Load(config).attention_out_bias);
+  EXPECT_TRUE(LoadHfConfig(config).attention_out_bias);
 }
 
 TEST(BailingMoeConfigTest, Ling2HasTheDefaultsOfItsConfigClass) {
-  const ModelConfig config = Load(LingMini());
+  const ModelConfig config = LoadHfConfig(LingMini());
   EXPECT_EQ(config.model_type, "bailing_moe_v2");
   EXPECT_EQ(config.num_key_value_heads, 4);
   EXPECT_EQ(config.head_dim, 128);
@@ -108,16 +99,17 @@ TEST(BailingMoeConfigTest, Ling2HasTheDefaultsOfItsConfigClass) {
 }
 
 TEST(BailingMoeConfigTest, UnsupportedSettingsAreRejectedByName) {
-  ExpectError(LingLite({{"norm_head", true}}), "norm_head: only false is supported");
-  ExpectError(LingLite({{"num_experts_per_tok", 65}}), "num_experts_per_tok: outside 1 to 64 (65)");
-  ExpectError(LingLite({{"num_key_value_heads", 0}}), "num_key_value_heads: ");
-  ExpectError(LingLite({{"partial_rotary_factor", 0.5}}), "partial_rotary_factor: partial rotation is not supported");
-  ExpectError(LingMini({{"score_function", "softmax"}}), "score_function: only sigmoid is supported");
-  ExpectError(LingMini({{"norm_topk_prob", false}}), "norm_topk_prob: only true is supported");
-  ExpectError(LingMini({{"moe_shared_expert_intermediate_size", 400}}),
-              "moe_shared_expert_intermediate_size: not moe_intermediate_size 512");
-  ExpectError(LingMini({{"n_group", 7}}), "n_group: does not divide 256 experts");
-  ExpectError(LingMini({{"num_experts_per_tok", 200}}), "num_experts_per_tok: more than the 128 experts");
+  ExpectHfConfigError(LingLite({{"norm_head", true}}), "norm_head: only false is supported");
+  ExpectHfConfigError(LingLite({{"num_experts_per_tok", 65}}), "num_experts_per_tok: outside 1 to 64 (65)");
+  ExpectHfConfigError(LingLite({{"num_key_value_heads", 0}}), "num_key_value_heads: ");
+  ExpectHfConfigError(LingLite({{"partial_rotary_factor", 0.5}}),
+                      "partial_rotary_factor: partial rotation is not supported");
+  ExpectHfConfigError(LingMini({{"score_function", "softmax"}}), "score_function: only sigmoid is supported");
+  ExpectHfConfigError(LingMini({{"norm_topk_prob", false}}), "norm_topk_prob: only true is supported");
+  ExpectHfConfigError(LingMini({{"moe_shared_expert_intermediate_size", 400}}),
+                      "moe_shared_expert_intermediate_size: not moe_intermediate_size 512");
+  ExpectHfConfigError(LingMini({{"n_group", 7}}), "n_group: does not divide 256 experts");
+  ExpectHfConfigError(LingMini({{"num_experts_per_tok", 200}}), "num_experts_per_tok: more than the 128 experts");
 }
 
 GgufBuilder File(const std::string& architecture) {

@@ -4,14 +4,14 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "engine/config/errors.h"
-#include "engine/model_loader/hf/hf_config.h"
-#include "tests/support/temp_directory.h"
+#include "tests/model_loader/load_hf_config.h"
 
 namespace vllm {
 namespace {
 
 using nlohmann::json;
+using testing_support::ExpectHfConfigError;
+using testing_support::LoadHfConfig;
 
 json Config(const std::string& architecture, const std::string& model_type, const json& fields = json::object()) {
   json config = {{"architectures", {architecture}},
@@ -26,22 +26,11 @@ json Config(const std::string& architecture, const std::string& model_type, cons
   return config;
 }
 
-ModelConfig Load(const json& config) {
-  TempDirectory directory;
-  directory.Write("config.json", config.dump());
-  return LoadModelConfig(directory.path());
-}
-
-void ExpectError(const json& config, const std::string& part) {
-  const std::string error = MessageOf<ModelError>([&] { Load(config); });
-  EXPECT_NE(error.find(part), std::string::npos) << error;
-}
-
 TEST(EncoderConfigTest, PositionsBeginAfterThePaddingToken) {
   for (const auto& [type, offset] : {std::pair("bert", 0), {"roberta", 4}, {"mpnet", 2}, {"electra", 0}}) {
     json config = Config("X", type, {{"pad_token_id", 3}});
     if (std::string(type) == "electra") config["embedding_size"] = 64;
-    const ModelConfig model = Load(config);
+    const ModelConfig model = LoadHfConfig(config);
     EXPECT_EQ(model.position_offset, offset) << type;
     EXPECT_EQ(model.max_model_len, 50 - offset) << type;
     EXPECT_TRUE(model.is_encoder) << type;
@@ -49,15 +38,16 @@ TEST(EncoderConfigTest, PositionsBeginAfterThePaddingToken) {
 }
 
 TEST(EncoderConfigTest, UnsupportedSettingsAreRejectedByName) {
-  ExpectError(Config("ElectraModel", "electra"), "embedding_size: must be the hidden_size");
-  ExpectError(Config("MPNetModel", "mpnet", {{"relative_attention_num_buckets", 64}}),
-              "relative_attention_num_buckets: not 32");
-  ExpectError(Config("MPNetModel", "mpnet", {{"max_position_embeddings", 2}}), "max_position_embeddings");
-  ExpectError(Config("BertModel", "bert", {{"position_embedding_type", "alibi"}}), "only absolute is supported");
+  ExpectHfConfigError(Config("ElectraModel", "electra"), "embedding_size: must be the hidden_size");
+  ExpectHfConfigError(Config("MPNetModel", "mpnet", {{"relative_attention_num_buckets", 64}}),
+                      "relative_attention_num_buckets: not 32");
+  ExpectHfConfigError(Config("MPNetModel", "mpnet", {{"max_position_embeddings", 2}}), "max_position_embeddings");
+  ExpectHfConfigError(Config("BertModel", "bert", {{"position_embedding_type", "alibi"}}),
+                      "only absolute is supported");
   const json jina = {{"position_embedding_type", "alibi"}, {"feed_forward_type", "geglu"}};
-  EXPECT_NO_THROW(Load(Config("JinaBertModel", "bert", jina)));
-  ExpectError(Config("JinaBertModel", "bert"), "feed_forward_type: not geglu");
-  ExpectError(Config("JinaBertModel", "bert", {{"feed_forward_type", "geglu"}}), "only alibi is supported");
+  EXPECT_NO_THROW(LoadHfConfig(Config("JinaBertModel", "bert", jina)));
+  ExpectHfConfigError(Config("JinaBertModel", "bert"), "feed_forward_type: not geglu");
+  ExpectHfConfigError(Config("JinaBertModel", "bert", {{"feed_forward_type", "geglu"}}), "only alibi is supported");
 }
 
 }  // namespace

@@ -4,14 +4,13 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "engine/config/errors.h"
-#include "engine/model_loader/hf/hf_config.h"
-#include "tests/support/temp_directory.h"
+#include "tests/model_loader/load_hf_config.h"
 
 namespace vllm {
 namespace {
 
 using nlohmann::json;
+using testing_support::LoadHfConfig;
 
 // A model with the layers s f s f, where s is sliding and f is full.
 json Config(const json& fields = json::object()) {
@@ -33,19 +32,12 @@ json Config(const json& fields = json::object()) {
   return config;
 }
 
-ModelConfig Load(const json& config) {
-  TempDirectory directory;
-  directory.Write("config.json", config.dump());
-  return LoadModelConfig(directory.path());
-}
-
 void ExpectError(const json& fields, const std::string& text) {
-  const std::string error = MessageOf<ModelError>([&] { Load(Config(fields)); });
-  EXPECT_NE(error.find(text), std::string::npos) << error;
+  testing_support::ExpectHfConfigError(Config(fields), text);
 }
 
 TEST(Gemma3nConfigTest, EachLayerHasItsWidthItsCutoffAndItsSource) {
-  const ModelConfig config = Load(Config());
+  const ModelConfig config = LoadHfConfig(Config());
   EXPECT_EQ(config.IntermediateSize(config.layers[0]), 48);
   EXPECT_EQ(config.IntermediateSize(config.layers[3]), 24);
   EXPECT_NEAR(config.layers[0].gate_cutoff.value(), 0.0, 1e-12);
@@ -56,7 +48,7 @@ TEST(Gemma3nConfigTest, EachLayerHasItsWidthItsCutoffAndItsSource) {
 }
 
 TEST(Gemma3nConfigTest, AllLayersMayHaveOneWidth) {
-  const ModelConfig config = Load(Config({{"intermediate_size", 36}}));
+  const ModelConfig config = LoadHfConfig(Config({{"intermediate_size", 36}}));
   EXPECT_EQ(config.IntermediateSize(config.layers[3]), 36);
 }
 

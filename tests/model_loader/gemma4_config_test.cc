@@ -5,14 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "engine/config/errors.h"
-#include "engine/model_loader/hf/hf_config.h"
-#include "tests/support/temp_directory.h"
+#include "tests/model_loader/load_hf_config.h"
 
 namespace vllm {
 namespace {
 
 using nlohmann::json;
+using testing_support::LoadHfConfig;
 
 // A model with the layers s f s f s f, where s is sliding and f is full.
 json Config(const json& fields = json::object()) {
@@ -37,15 +36,8 @@ json Config(const json& fields = json::object()) {
   return config;
 }
 
-ModelConfig Load(const json& config) {
-  TempDirectory directory;
-  directory.Write("config.json", config.dump());
-  return LoadModelConfig(directory.path());
-}
-
 void ExpectError(const json& fields, const std::string& text) {
-  const std::string error = MessageOf<ModelError>([&] { Load(Config(fields)); });
-  EXPECT_NE(error.find(text), std::string::npos) << error;
+  testing_support::ExpectHfConfigError(Config(fields), text);
 }
 
 std::vector<int64_t> HeadDims(const ModelConfig& config) {
@@ -61,7 +53,7 @@ std::vector<int64_t> KVHeads(const ModelConfig& config) {
 }
 
 TEST(Gemma4ConfigTest, FullAttentionLayersHaveTheirOwnHeads) {
-  const ModelConfig config = Load(Config({{"attention_k_eq_v", true}, {"num_global_key_value_heads", 1}}));
+  const ModelConfig config = LoadHfConfig(Config({{"attention_k_eq_v", true}, {"num_global_key_value_heads", 1}}));
   EXPECT_EQ(HeadDims(config), (std::vector<int64_t>{8, 16, 8, 16, 8, 16}));
   EXPECT_EQ(KVHeads(config), (std::vector<int64_t>{2, 1, 2, 1, 2, 1}));
   EXPECT_FALSE(config.layers[0].values_are_keys);
@@ -69,15 +61,15 @@ TEST(Gemma4ConfigTest, FullAttentionLayersHaveTheirOwnHeads) {
 }
 
 TEST(Gemma4ConfigTest, TheNumberOfGlobalKVHeadsCountsOnlyIfValuesAreKeys) {
-  EXPECT_EQ(KVHeads(Load(Config({{"num_global_key_value_heads", 1}}))), std::vector<int64_t>(6, 2));
+  EXPECT_EQ(KVHeads(LoadHfConfig(Config({{"num_global_key_value_heads", 1}}))), std::vector<int64_t>(6, 2));
 }
 
 TEST(Gemma4ConfigTest, PerLayerConfigReplacesTheGlobalFields) {
   const json full = {{"head_dim", 12}, {"num_key_value_heads", 4}};
-  const ModelConfig config = Load(Config({{"per_layer_config", {{"01", full}, {"3", full}, {"5", full}}}}));
+  const ModelConfig config = LoadHfConfig(Config({{"per_layer_config", {{"01", full}, {"3", full}, {"5", full}}}}));
   EXPECT_EQ(HeadDims(config), (std::vector<int64_t>{8, 12, 8, 12, 8, 12}));
   EXPECT_EQ(KVHeads(config), (std::vector<int64_t>{2, 4, 2, 4, 2, 4}));
-  EXPECT_EQ(HeadDims(Load(Config({{"per_layer_config", json::object()}}))), std::vector<int64_t>(6, 8));
+  EXPECT_EQ(HeadDims(LoadHfConfig(Config({{"per_layer_config", json::object()}}))), std::vector<int64_t>(6, 8));
 }
 
 TEST(Gemma4ConfigTest, UnsupportedPerLayerConfigsAreRejectedByName) {
@@ -96,7 +88,7 @@ TEST(Gemma4ConfigTest, UnsupportedPerLayerConfigsAreRejectedByName) {
 }
 
 TEST(Gemma4ConfigTest, LastLayersShareKAndVOfTheLastLayerOfTheirType) {
-  const ModelConfig config = Load(Config({{"num_kv_shared_layers", 3}, {"use_double_wide_mlp", true}}));
+  const ModelConfig config = LoadHfConfig(Config({{"num_kv_shared_layers", 3}, {"use_double_wide_mlp", true}}));
   std::vector<int64_t> sources, widths;
   for (const LayerConfig& layer : config.layers) {
     sources.push_back(layer.kv_source_layer);
@@ -112,7 +104,8 @@ TEST(Gemma4ConfigTest, EverySharedLayerNeedsASourceOfItsType) {
 }
 
 TEST(Gemma4ConfigTest, TheLastLayerHasFullAttention) {
-  const ModelConfig config = Load(Config({{"layer_types", json(std::vector<std::string>(6, "sliding_attention"))}}));
+  const ModelConfig config =
+      LoadHfConfig(Config({{"layer_types", json(std::vector<std::string>(6, "sliding_attention"))}}));
   EXPECT_EQ(config.layers[4].sliding_window, 7);
   EXPECT_EQ(config.layers[5].sliding_window, 0);
   EXPECT_FALSE(config.layers[5].use_local_rope);
@@ -123,7 +116,7 @@ TEST(Gemma4ConfigTest, RotaryParametersAreReadForEachLayerType) {
       {"full_attention",
        {{"rope_type", "proportional"}, {"rope_theta", 5e5}, {"partial_rotary_factor", 0.5}, {"factor", 8.0}}},
       {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", 500.0}}}};
-  const ModelConfig config = Load(Config({{"rope_parameters", rope}}));
+  const ModelConfig config = LoadHfConfig(Config({{"rope_parameters", rope}}));
   EXPECT_EQ(config.rope_theta, 5e5);
   EXPECT_EQ(config.rope_scaling.partial_rotary_factor, 0.5);
   EXPECT_EQ(config.rope_scaling.factor, 8.0);
@@ -147,7 +140,7 @@ TEST(Gemma4ConfigTest, UnsupportedRotaryParametersAreRejectedByName) {
 
 TEST(Gemma4ConfigTest, UnsupportedSwitchesAreRejectedByName) {
   ExpectError({{"use_bidirectional_attention", "all"}}, "use_bidirectional_attention: only causal attention");
-  EXPECT_EQ(Load(Config({{"use_bidirectional_attention", "vision"}})).architecture, "Gemma4ForCausalLM");
+  EXPECT_EQ(LoadHfConfig(Config({{"use_bidirectional_attention", "vision"}})).architecture, "Gemma4ForCausalLM");
   ExpectError({{"sliding_window", nullptr}}, "sliding_window: missing");
   ExpectError({{"layer_types", json(std::vector<std::string>(7, "full_attention"))}},
               "layer_types: must have num_hidden_layers 6 entries");
@@ -161,7 +154,8 @@ TEST(Gemma4ConfigTest, UnsupportedSwitchesAreRejectedByName) {
 }
 
 TEST(Gemma4ConfigTest, ModelsWithoutPerLayerInputsNeedNoTable) {
-  const ModelConfig config = Load(Config({{"hidden_size_per_layer_input", 0}, {"vocab_size_per_layer_input", 1}}));
+  const ModelConfig config =
+      LoadHfConfig(Config({{"hidden_size_per_layer_input", 0}, {"vocab_size_per_layer_input", 1}}));
   EXPECT_EQ(config.hidden_size_per_layer_input, 0);
 }
 

@@ -7,12 +7,15 @@
 
 #include "engine/config/errors.h"
 #include "engine/model_loader/hf/hf_config.h"
+#include "tests/model_loader/load_hf_config.h"
 #include "tests/support/temp_directory.h"
 
 namespace vllm {
 namespace {
 
 using nlohmann::json;
+using testing_support::ExpectHfConfigError;
+using testing_support::LoadHfConfig;
 
 json Config(const std::string& model_type, const json& fields = json::object()) {
   json config = {{"architectures", {"X"}}, {"model_type", model_type}, {"vocab_size", 100}, {"hidden_size", 64}};
@@ -30,19 +33,8 @@ ModelConfig LoadText(const std::string& text) {
   return LoadModelConfig(directory.path());
 }
 
-ModelConfig Load(const json& config) { return LoadText(config.dump()); }
-
-std::string ErrorOf(const json& config) {
-  return MessageOf<ModelError>([&] { Load(config); });
-}
-
-void ExpectError(const json& config, const std::string& part) {
-  const std::string error = ErrorOf(config);
-  EXPECT_NE(error.find(part), std::string::npos) << error;
-}
-
 TEST(MambaConfigTest, Mamba2HasTheDefaultsOfTransformers) {
-  const ModelConfig config = Load(Config("mamba2", {{"hidden_size", 4096}}));
+  const ModelConfig config = LoadHfConfig(Config("mamba2", {{"hidden_size", 4096}}));
   EXPECT_EQ(config.mamba_n_heads, 128);
   EXPECT_EQ(config.mamba_d_head, 64);
   EXPECT_EQ(config.mamba_n_groups, 8);
@@ -58,29 +50,29 @@ TEST(MambaConfigTest, Mamba2HasTheDefaultsOfTransformers) {
 }
 
 TEST(MambaConfigTest, Mamba2HasNoLimitOfPositions) {
-  EXPECT_EQ(Load(Config("mamba2", {{"num_heads", 2}, {"n_groups", 2}})).max_model_len, 1 << 20);
+  EXPECT_EQ(LoadHfConfig(Config("mamba2", {{"num_heads", 2}, {"n_groups", 2}})).max_model_len, 1 << 20);
 }
 
 TEST(MambaConfigTest, InfinityIsNoLimitOfTheTimeStep) {
   std::string text = Config("mamba2", {{"num_heads", 2}, {"n_groups", 2}}).dump();
   text.back() = ',';
   EXPECT_EQ(LoadText(text + R"("time_step_limit": [0.0, Infinity], "x": "\"Infinity"})").mamba_n_heads, 2);
-  ExpectError(Config("mamba2", {{"num_heads", 2}, {"n_groups", 2}, {"time_step_limit", {0.0, 0.1}}}),
-              "time_step_limit: only no limit");
-  ExpectError(Config("mamba2", {{"num_heads", 2}, {"n_groups", 2}, {"time_step_limit", {0.1, nullptr}}}),
-              "time_step_limit: only no");
+  ExpectHfConfigError(Config("mamba2", {{"num_heads", 2}, {"n_groups", 2}, {"time_step_limit", {0.0, 0.1}}}),
+                      "time_step_limit: only no limit");
+  ExpectHfConfigError(Config("mamba2", {{"num_heads", 2}, {"n_groups", 2}, {"time_step_limit", {0.1, nullptr}}}),
+                      "time_step_limit: only no");
 }
 
 TEST(MambaConfigTest, Mamba2WithUnequalSizesIsRejected) {
-  ExpectError(Config("mamba2", {{"num_heads", 4}, {"n_groups", 2}}),
-              "head_dim: expand * hidden_size / num_heads is 32 (64)");
-  ExpectError(Config("mamba2", {{"num_heads", 3}, {"n_groups", 1}}),
-              "num_heads: does not divide expand * hidden_size 128 (3)");
-  ExpectError(Config("mamba2", {{"num_heads", 2}, {"n_groups", 3}}), "n_groups: ");
+  ExpectHfConfigError(Config("mamba2", {{"num_heads", 4}, {"n_groups", 2}}),
+                      "head_dim: expand * hidden_size / num_heads is 32 (64)");
+  ExpectHfConfigError(Config("mamba2", {{"num_heads", 3}, {"n_groups", 1}}),
+                      "num_heads: does not divide expand * hidden_size 128 (3)");
+  ExpectHfConfigError(Config("mamba2", {{"num_heads", 2}, {"n_groups", 3}}), "n_groups: ");
 }
 
 TEST(MambaConfigTest, FalconH1HasTheDefaultsOfTransformers) {
-  const ModelConfig config = Load(Config("falcon_h1"));
+  const ModelConfig config = LoadHfConfig(Config("falcon_h1"));
   EXPECT_EQ(config.num_key_value_heads, 8);
   EXPECT_EQ(config.rms_norm_eps, 1e-5);
   EXPECT_EQ(config.max_position_embeddings, 8192);
@@ -97,17 +89,18 @@ TEST(MambaConfigTest, FalconH1HasTheDefaultsOfTransformers) {
 }
 
 TEST(MambaConfigTest, FalconH1ThatCannotRunIsRejected) {
-  ExpectError(Config("falcon_h1", {{"ssm_multipliers", {1.0, 2.0}}}), "ssm_multipliers: not a list of 5 numbers");
-  ExpectError(Config("falcon_h1", {{"mlp_multipliers", {1.0, -2.0}}}), "mlp_multipliers: ");
-  ExpectError(Config("falcon_h1", {{"mamba_d_head", 16}}), "mamba_d_head: mamba_d_ssm / mamba_n_heads is 8");
-  ExpectError(Config("falcon_h1", {{"attn_layer_indices", {1}}}), "attn_layer_indices: ");
-  ExpectError(Config("falcon_h1", {{"mamba_use_mlp", false}}), "mamba_use_mlp: ");
+  ExpectHfConfigError(Config("falcon_h1", {{"ssm_multipliers", {1.0, 2.0}}}),
+                      "ssm_multipliers: not a list of 5 numbers");
+  ExpectHfConfigError(Config("falcon_h1", {{"mlp_multipliers", {1.0, -2.0}}}), "mlp_multipliers: ");
+  ExpectHfConfigError(Config("falcon_h1", {{"mamba_d_head", 16}}), "mamba_d_head: mamba_d_ssm / mamba_n_heads is 8");
+  ExpectHfConfigError(Config("falcon_h1", {{"attn_layer_indices", {1}}}), "attn_layer_indices: ");
+  ExpectHfConfigError(Config("falcon_h1", {{"mamba_use_mlp", false}}), "mamba_use_mlp: ");
 }
 
 TEST(MambaConfigTest, NemotronHHasTheDefaultsOfTransformers) {
   json fields = Config("nemotron_h", {{"hybrid_override_pattern", "M-*E"}});
   fields.erase("head_dim");
-  const ModelConfig config = Load(fields);
+  const ModelConfig config = LoadHfConfig(fields);
   EXPECT_EQ(config.num_hidden_layers, 4);
   EXPECT_EQ(config.num_key_value_heads, 8);
   EXPECT_EQ(config.head_dim, 128);
@@ -135,7 +128,7 @@ TEST(MambaConfigTest, NemotronHHasTheDefaultsOfTransformers) {
 
 TEST(MambaConfigTest, NemotronHReadsOldAndNewLayerTypes) {
   const json types = {"mamba", "linear_attention", "attention", "full_attention", "mlp", "moe"};
-  const ModelConfig config = Load(Config("nemotron_h", {{"layers_block_type", types}}));
+  const ModelConfig config = LoadHfConfig(Config("nemotron_h", {{"layers_block_type", types}}));
   EXPECT_EQ(config.layers[0].mixer, LayerMixer::kMamba2);
   EXPECT_EQ(config.layers[1].mixer, LayerMixer::kMamba2);
   EXPECT_EQ(config.layers[2].mixer, LayerMixer::kAttention);
@@ -150,18 +143,18 @@ TEST(MambaConfigTest, NemotronHThatCannotRunIsRejected) {
     whole.update(fields);
     return whole;
   };
-  ExpectError(Config("nemotron_h"), "hybrid_override_pattern: missing or empty");
-  ExpectError(config({{"hybrid_override_pattern", "MXE"}}), "hybrid_override_pattern: unknown layer type (MXE");
-  ExpectError(config({{"layers_block_type", {"rnn"}}}), "layers_block_type: unknown layer type (rnn");
-  ExpectError(config({{"attention_bias", true}}), "attention_bias: ");
-  ExpectError(config({{"attention_head_dim", 16}}), "attention_head_dim: not head_dim 8 (16)");
-  ExpectError(config({{"mamba_hidden_act", "gelu"}}), "mamba_hidden_act: only silu");
-  ExpectError(config({{"n_shared_experts", 2}}), "n_shared_experts: only 1");
+  ExpectHfConfigError(Config("nemotron_h"), "hybrid_override_pattern: missing or empty");
+  ExpectHfConfigError(config({{"hybrid_override_pattern", "MXE"}}), "hybrid_override_pattern: unknown layer type (MXE");
+  ExpectHfConfigError(config({{"layers_block_type", {"rnn"}}}), "layers_block_type: unknown layer type (rnn");
+  ExpectHfConfigError(config({{"attention_bias", true}}), "attention_bias: ");
+  ExpectHfConfigError(config({{"attention_head_dim", 16}}), "attention_head_dim: not head_dim 8 (16)");
+  ExpectHfConfigError(config({{"mamba_hidden_act", "gelu"}}), "mamba_hidden_act: only silu");
+  ExpectHfConfigError(config({{"n_shared_experts", 2}}), "n_shared_experts: only 1");
 }
 
 TEST(MambaConfigTest, Lfm2MoeHasTheDefaultsOfTransformers) {
   const json types = {"conv", "full_attention", "conv"};
-  const ModelConfig config = Load(Config("lfm2_moe", {{"layer_types", types}}));
+  const ModelConfig config = LoadHfConfig(Config("lfm2_moe", {{"layer_types", types}}));
   EXPECT_EQ(config.num_key_value_heads, 8);
   EXPECT_EQ(config.rms_norm_eps, 1e-5);
   EXPECT_EQ(config.rope_theta, 1e6);

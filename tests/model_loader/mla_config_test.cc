@@ -6,14 +6,13 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "engine/config/errors.h"
-#include "engine/model_loader/hf/hf_config.h"
-#include "tests/support/temp_directory.h"
+#include "tests/model_loader/load_hf_config.h"
 
 namespace vllm {
 namespace {
 
 using nlohmann::json;
+using testing_support::LoadHfConfig;
 
 json Config(const std::string& model_type, const json& fields = json::object()) {
   json config = {{"architectures", {"X"}},   {"model_type", model_type}, {"vocab_size", 100},
@@ -23,21 +22,15 @@ json Config(const std::string& model_type, const json& fields = json::object()) 
   return config;
 }
 
-ModelConfig Load(const json& config) {
-  TempDirectory directory;
-  directory.Write("config.json", config.dump());
-  return LoadModelConfig(directory.path());
-}
-
 // Returns the message after the directory's name.
 std::string ErrorOf(const json& config) {
-  const std::string message = MessageOf<ModelError>([&] { Load(config); });
+  const std::string message = testing_support::HfConfigError(config);
   const size_t end = message.find(": ");
   return end == std::string::npos ? message : message.substr(end + 2);
 }
 
 TEST(MLAConfigTest, DeepseekV2HasTheDefaultsOfTransformers) {
-  const ModelConfig config = Load(Config("deepseek_v2"));
+  const ModelConfig config = LoadHfConfig(Config("deepseek_v2"));
   EXPECT_EQ(config.num_key_value_heads, 1);
   EXPECT_EQ(config.head_dim, 192);
   EXPECT_EQ(config.rotary_dim, 64);
@@ -55,7 +48,7 @@ TEST(MLAConfigTest, DeepseekV2HasTheDefaultsOfTransformers) {
 }
 
 TEST(MLAConfigTest, DeepseekV3HasTheDefaultsOfTransformers) {
-  const ModelConfig config = Load(Config("deepseek_v3"));
+  const ModelConfig config = LoadHfConfig(Config("deepseek_v3"));
   EXPECT_EQ(config.num_experts, 256);
   EXPECT_EQ(config.n_group, 8);
   EXPECT_EQ(config.topk_group, 4);
@@ -67,7 +60,7 @@ TEST(MLAConfigTest, DeepseekV3HasTheDefaultsOfTransformers) {
 }
 
 TEST(MLAConfigTest, GlmFlashHasTheDefaultsOfTransformers) {
-  const ModelConfig config = Load(Config("glm4_moe_lite"));
+  const ModelConfig config = LoadHfConfig(Config("glm4_moe_lite"));
   EXPECT_EQ(config.head_dim, 256);
   EXPECT_EQ(config.v_head_dim, 256);
   EXPECT_EQ(config.q_lora_rank, 768);
@@ -78,24 +71,24 @@ TEST(MLAConfigTest, GlmFlashHasTheDefaultsOfTransformers) {
 }
 
 TEST(MLAConfigTest, NullMeansThatQueriesAreNotCompressed) {
-  EXPECT_EQ(Load(Config("deepseek_v2", {{"q_lora_rank", nullptr}})).q_lora_rank, 0);
+  EXPECT_EQ(LoadHfConfig(Config("deepseek_v2", {{"q_lora_rank", nullptr}})).q_lora_rank, 0);
 }
 
 TEST(MLAConfigTest, GroupsOfDeepseekV2CountOnlyIfTheMethodUsesThem) {
   const json groups = {{"n_group", 8}, {"topk_group", 3}, {"topk_method", "greedy"}};
-  EXPECT_EQ(Load(Config("deepseek_v2", groups)).n_group, 1);
+  EXPECT_EQ(LoadHfConfig(Config("deepseek_v2", groups)).n_group, 1);
   json limited = groups;
   limited["topk_method"] = "group_limited_greedy";
-  EXPECT_EQ(Load(Config("deepseek_v2", limited)).n_group, 8);
-  EXPECT_EQ(Load(Config("deepseek_v2", limited)).topk_group, 3);
-  EXPECT_FALSE(Load(Config("deepseek_v2", limited)).norm_topk_prob);
-  EXPECT_TRUE(Load(Config("deepseek_v2", {{"norm_topk_prob", true}})).norm_topk_prob);
+  EXPECT_EQ(LoadHfConfig(Config("deepseek_v2", limited)).n_group, 8);
+  EXPECT_EQ(LoadHfConfig(Config("deepseek_v2", limited)).topk_group, 3);
+  EXPECT_FALSE(LoadHfConfig(Config("deepseek_v2", limited)).norm_topk_prob);
+  EXPECT_TRUE(LoadHfConfig(Config("deepseek_v2", {{"norm_topk_prob", true}})).norm_topk_prob);
 }
 
 TEST(MLAConfigTest, MlpLayerTypesReplaceTheNumberOfDenseLayers) {
   const ModelConfig config =
-      Load(Config("glm4_moe_lite", {{"first_k_dense_replace", 1},
-                                    {"mlp_layer_types", {"sparse", "dense", "sparse", "dense", "dense"}}}));
+      LoadHfConfig(Config("glm4_moe_lite", {{"first_k_dense_replace", 1},
+                                            {"mlp_layer_types", {"sparse", "dense", "sparse", "dense", "dense"}}}));
   EXPECT_TRUE(config.layers[0].is_moe);
   EXPECT_FALSE(config.layers[1].is_moe);
   EXPECT_TRUE(config.layers[2].is_moe);

@@ -85,7 +85,7 @@ ErrorCompensation::ErrorCompensation(const kernels::Kernels& kernels, const Laye
                                      int64_t count, const ForEach& for_each)
     : kernels_(kernels), num_columns_(count) {
   for (int64_t first = 0; first < count; first += kGroupColumns) {
-    // A group is not divided. It belongs to the block of its first column.
+    // All columns of a group are in the block of its first column.
     const int64_t block = (begin + first) / LayerMoments::kBlockColumns;
     if (first == 0 || block != (begin + first - kGroupColumns) / LayerMoments::kBlockColumns) blocks_.emplace_back();
     std::vector<Group>& groups = blocks_.back().groups;
