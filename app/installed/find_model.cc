@@ -196,4 +196,31 @@ ModelLocation FindModel(const std::string& given, const std::string& load_format
   throw ModelError(message, kModelHint);
 }
 
+std::string FindAdapter(const std::string& name) {
+  std::string path = name;
+  if (path.starts_with("~/")) {
+    if (const char* home = std::getenv("HOME"); home != nullptr) path = home + path.substr(1);
+  }
+  std::error_code error;
+  if (std::filesystem::exists(path, error)) return path;
+  const std::string what = "adapter " + Escape(name) + ": ";
+  const std::optional<ModelReference> reference = ParseModelReference(name);
+  if (!reference || reference->repo_id.find('/') == std::string::npos) {
+    throw ModelError(what + "no such file or directory",
+                     "An adapter is a PEFT directory, a .gguf file or a repository of the hub (OWNER/NAME).");
+  }
+  const std::optional<InstalledRepository> repository =
+      FindInstalledRepository(reference->repo_id, reference->revision);
+  if (!repository) throw MissingModelError(what + "not installed", *reference);
+  if (reference->tag.empty() && IsFile(repository->directory + "/adapter_config.json")) return repository->directory;
+  try {
+    return repository->directory + "/" +
+           ChooseGguf(ExistingPaths(FilesBelow(repository->directory)), *reference).front();
+  } catch (const ModelError&) {
+    throw MissingModelError(
+        what + "not installed (no adapter_config.json and no such .gguf file in " + repository->directory + ")",
+        *reference);
+  }
+}
+
 }  // namespace vllm::app

@@ -1,6 +1,6 @@
-// Finds models: resolves the user's name for a model to a Hugging Face model directory or a GGUF file. Reads
-// directories and the aliases, but no model files, and downloads nothing. The functions depend on the file system and
-// the environment only; any thread.
+// Finds models and LoRA adapters: resolves the user's name for one to a directory or a GGUF file. Reads directories and
+// the aliases, but no model files, and downloads nothing. The functions depend on the file system and the environment
+// only; any thread.
 #pragma once
 
 #include <string>
@@ -41,5 +41,14 @@ std::string PullCommandText(const ModelReference& reference);
 // set for a path or differs from that in a URL, or if the aliases cannot be read.
 ModelLocation FindModel(const std::string& name, const std::string& load_format = "auto",
                         const std::string& revision = "");
+
+// Returns the path of an adapter. `name` is the first of these that exists:
+// - a directory or a file, as it is;
+// - a repository in the Hugging Face cache or in the own models directory, in any form that ParseModelReference
+//   understands. A repository with adapter_config.json is a PEFT directory, unless there is a tag; any other is the
+//   GGUF file that ChooseGguf chooses.
+// Throws MissingModelError if `name` is OWNER/NAME or a URL of the hub, and ModelError `adapter <name>: <why>` for
+// other names.
+std::string FindAdapter(const std::string& name);
 
 }  // namespace vllm::app

@@ -27,11 +27,14 @@ bool TagMeans(const std::string& tag, const std::string& path, const InstalledRe
   }
 }
 
-// Returns true if the directory is a model: it has a config.json or a GGUF model directly in it.
+// Returns true if the directory is a model or an adapter: it has a config.json, an adapter_config.json or a GGUF model
+// directly in it.
 bool IsModelDirectory(const fs::path& directory) {
   std::error_code error;
   if (!fs::is_directory(directory, error)) return false;
-  if (fs::is_regular_file(directory / "config.json", error)) return true;
+  for (const char* config : {"config.json", "adapter_config.json"}) {
+    if (fs::is_regular_file(directory / config, error)) return true;
+  }
   const std::vector<std::string> names = tokenizer::NamesInDirectory(directory.string());
   return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
     return IsGgufModel(name) && fs::is_regular_file(directory / name, error);

@@ -100,7 +100,8 @@ int64_t BytesOf(const std::vector<DirectoryFile>& files) {
 bool AppendModels(const InstalledRepository& repository, std::vector<InstalledModel>& models) {
   const size_t num_before = models.size();
   const std::vector<DirectoryFile> files = FilesBelow(repository.directory);
-  if (IsFile(fs::path(repository.directory) / "config.json")) {
+  const bool is_adapter = IsFile(fs::path(repository.directory) / "adapter_config.json");
+  if (is_adapter || IsFile(fs::path(repository.directory) / "config.json")) {
     ModelLocation location{repository.repo_id, repository.directory, repository.origin, "", repository.repo_id};
     const WeightFiles weights = CheckWeightFiles(files);
     // Without weights, the model may be one with pickles, which are not loaded, or its download may have been stopped.

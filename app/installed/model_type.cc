@@ -157,6 +157,8 @@ std::string ModelType(const ModelLocation& location) {
   const bool has_weights =
       std::any_of(names.begin(), names.end(), [](const auto& name) { return name.ends_with(".safetensors"); });
   if (!has_weights) return "no weights";
+  const auto has = [&](const char* name) { return std::find(names.begin(), names.end(), name) != names.end(); };
+  if (has("adapter_config.json") && !has("config.json")) return "LoRA adapter";
   const std::string type = ConfiguredType(location.directory);
   return type.empty() ? "safetensors" : "safetensors " + type;
 }

@@ -71,6 +71,15 @@ ModelLocation LocateModel(const Settings& settings) {
   return find();
 }
 
+std::string LocateAdapter(const std::string& name) {
+  try {
+    return FindAdapter(name);
+  } catch (const MissingModelError& error) {
+    OfferDownload(error);
+  }
+  return FindAdapter(name);
+}
+
 ModelConfig ReadModelConfig(const ModelLocation& location) {
   std::string architecture;
   try {

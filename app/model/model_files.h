@@ -20,6 +20,10 @@ namespace vllm::app {
 // what FindModel and OfferDownload throw.
 ModelLocation LocateModel(const Settings& settings);
 
+// Returns the path of a LoRA adapter. If it is a repository that is not installed, offers to download it on a terminal.
+// Throws what FindAdapter and OfferDownload throw.
+std::string LocateAdapter(const std::string& name);
+
 // Read config.json and generation_config.json, or the metadata of the GGUF file instead. Throw ModelError.
 ModelConfig ReadModelConfig(const ModelLocation& location);
 GenerationConfig ReadGenerationConfig(const ModelLocation& location);

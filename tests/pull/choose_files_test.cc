@@ -72,6 +72,16 @@ TEST(ChooseFilesTest, AllWeightsOfTheRootAreChosenUnderOtherNames) {
             (Paths{"config.json", "gptq-4bit.safetensors"}));
 }
 
+TEST(ChooseFilesTest, AnAdapterIsItsConfigurationAndWeights) {
+  const Paths needed = {"adapter_config.json", "adapter_model.safetensors", "tokenizer_config.json"};
+  Paths paths = needed;
+  for (const char* other : {"README.md", "adapter_model.bin", "training_args.bin", "checkpoint-10/adapter_config.json",
+                            "checkpoint-10/adapter_model.safetensors", "optimizer.pt"}) {
+    paths.push_back(other);
+  }
+  EXPECT_EQ(PathsOf(Choose(paths, Request())), needed);
+}
+
 TEST(ChooseFilesTest, SafetensorsPrecedeGgufUnlessATagIsGiven) {
   const Paths paths = {"config.json", "m-Q4_0.gguf", "model.safetensors"};
   EXPECT_EQ(PathsOf(Choose(paths, Request())), (Paths{"config.json", "model.safetensors"}));
@@ -115,7 +125,8 @@ TEST(ChooseFilesTest, RepositoryWithOnlyPicklesIsExplained) {
     FAIL();
   } catch (const ModelError& error) {
     EXPECT_STREQ(error.what(),
-                 "model a/b: the repository has neither a GGUF file nor config.json with safetensors files");
+                 "model a/b: the repository has neither a GGUF file nor config.json or adapter_config.json with "
+                 "safetensors files");
     EXPECT_EQ(error.hint(),
               "its weights are pickles, which can run code and are not downloaded; look for a conversion to "
               "safetensors or GGUF");

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::string_view kIndex = "model.safetensors.index.json";
 constexpr std::string_view kWeights = ".safetensors";
+constexpr std::string_view kAdapterWeights = "adapter_model.safetensors";
 
 bool HasSuffix(std::string_view path, std::initializer_list<std::string_view> suffixes) {
   return std::any_of(suffixes.begin(), suffixes.end(), [&](std::string_view suffix) { return path.ends_with(suffix); });
@@ -120,15 +121,26 @@ ChosenFiles ChooseByDefault(const std::vector<HubFile>& listing, const ModelRefe
   if (reference.tag.empty() && has_weights && FindFile(listing, "config.json") != nullptr) {
     return ChooseSafetensors(listing, model, read);
   }
+  if (reference.tag.empty() && FindFile(listing, kAdapterWeights) != nullptr &&
+      FindFile(listing, "adapter_config.json") != nullptr) {
+    ChosenFiles chosen;
+    for (const HubFile& file : listing) {
+      if (file.path == kAdapterWeights || (IsInRoot(file.path) && IsSupportFile(file.path))) {
+        chosen.files.push_back(file);
+      }
+    }
+    return chosen;
+  }
   const bool has_gguf =
       std::any_of(listing.begin(), listing.end(), [](const HubFile& file) { return file.path.ends_with(".gguf"); });
   if (has_gguf || !reference.tag.empty()) return ChooseGgufFiles(listing, reference);
   const bool has_pickles =
       std::any_of(listing.begin(), listing.end(), [](const HubFile& file) { return IsPickle(file.path); });
-  throw ModelError(model + ": the repository has neither a GGUF file nor config.json with safetensors files",
-                   has_pickles ? "its weights are pickles, which can run code and are not downloaded; look for a "
-                                 "conversion to safetensors or GGUF"
-                               : "look for a conversion to safetensors or GGUF");
+  throw ModelError(
+      model + ": the repository has neither a GGUF file nor config.json or adapter_config.json with safetensors files",
+      has_pickles ? "its weights are pickles, which can run code and are not downloaded; look for a "
+                    "conversion to safetensors or GGUF"
+                  : "look for a conversion to safetensors or GGUF");
 }
 
 }  // namespace

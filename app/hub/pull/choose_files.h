@@ -32,6 +32,8 @@ using FileReader = std::function<std::string(const HubFile&)>;
 // - without a tag, if config.json and safetensors files exist: the files of the Hugging Face format, in the root and in
 //   the module directories of sentence-transformers. Of the weights, those that model.safetensors.index.json lists,
 //   else model.safetensors, else all safetensors files of the root;
+// - without a tag, if adapter_config.json and adapter_model.safetensors exist: the files of the root that belong to a
+//   LoRA adapter;
 // - otherwise a GGUF file.
 // Files that IsPickle are never chosen, not even by a pattern. Throws ModelError if the repository has no usable file,
 // lacks a listed one, or no file matches the patterns; ConfigError if both a tag and `include` are given.
