@@ -128,6 +128,9 @@ class TimedClient final : public EngineCoreClient {
   int OutputFd() const override { return client_->OutputFd(); }
   bool ResetPrefixCache() override { return client_->ResetPrefixCache(); }
   SchedulerStats GetStats() override { return client_->GetStats(); }
+  void AddLoRA(size_t slot, const std::shared_ptr<const LoRAAdapter>& adapter) override {
+    client_->AddLoRA(slot, adapter);
+  }
   EngineMonitor* monitor() override { return client_->monitor(); }
   void Shutdown(ShutdownMode mode) override { client_->Shutdown(mode); }
 

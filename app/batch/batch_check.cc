@@ -31,7 +31,7 @@ int CheckBatch(const Settings& settings, InputFormat format, bool tokenizer_requ
   AdjustPooling(settings, /*scores_pairs=*/true, location, model_config);
   VllmConfig config = MakeVllmConfig(settings, model_config);
   config.Finalize();
-  config.lora = MakeLoRAConfig(settings, config.model);
+  config.lora = MakeLoRAConfig(settings, config.model, LocateAdapter);
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer;
   if (tokenizer_required || ModelHasTokenizer(location)) tokenizer = LoadModelTokenizer(location);
   if (const std::string warning = TokenizerWarning(location); !warning.empty()) PrintWarning(warning);

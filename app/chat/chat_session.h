@@ -158,9 +158,10 @@ class ChatSession {
   // `name` or if `value` is invalid.
   void Set(const std::string& name, const std::string& value);
 
-  // Answers the following messages with the LoRA adapter of this name, or with the base model if it is empty. Throws
-  // ConfigError if no adapter has the name.
-  void SetLoRA(const std::string& name);
+  // Answers the following messages with the LoRA adapter of this name, or with the base model if it is empty. NAME=PATH
+  // first loads the adapter, in place of one with the same name. Throws ConfigError if no adapter has the name, and
+  // what FindAdapter, LoadLoRAAdapter and LLMEngine::AddLoRA throw.
+  void SetLoRA(const std::string& value);
   // Returns the name of the adapter; empty: the base model.
   std::string lora() const;
 

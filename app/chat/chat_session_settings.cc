@@ -5,10 +5,13 @@
 #include "app/chat/chat_session.h"
 #include "app/chat/tool_use.h"
 #include "app/cli/parse_value.h"
+#include "app/installed/find_model.h"
+#include "app/model/lora/lora_setting.h"
 #include "app/model/structured_outputs_setting.h"
 #include "app/model/tools_setting.h"
 #include "app/terminal/output_stream.h"
 #include "engine/config/errors.h"
+#include "engine/lora/load_adapter.h"
 #include "engine/lora/lora_adapter.h"
 
 namespace vllm::app {
@@ -34,16 +37,14 @@ std::string UnknownSettingText(const std::string& name) {
          (near.empty() ? "; /set lists the settings" : "; did you mean " + near + "?");
 }
 
-void ChatSession::SetLoRA(const std::string& name) {
-  std::string known;
-  bool is_known = name.empty();
-  for (const auto& adapter : model_.engine->config().lora.adapters) {
-    is_known = is_known || adapter->name == name;
-    known += (known.empty() ? "" : ", ") + adapter->name;
-  }
-  if (!is_known) {
-    throw ConfigError("/lora: no adapter has this name (" + name + "; " +
-                      (known.empty() ? "none are loaded" : "loaded: " + known) + ")");
+void ChatSession::SetLoRA(const std::string& value) {
+  const auto [name, path] = ParseLoRA(value, "/lora");
+  const LoRAConfig& lora = model_.engine->config().lora;
+  if (!path.empty()) {
+    model_.engine->AddLoRA(LoadLoRAAdapter(name, FindAdapter(path), model_.engine->config().model, lora.max_lora_rank));
+  } else if (!name.empty() && SlotOf(lora.adapters, name) < 0) {
+    throw ConfigError("/lora: no adapter has this name (" + name + "; loaded: " + AdapterNames(lora.adapters) + ")",
+                      "/lora NAME=PATH loads one.");
   }
   lora_ = name;
 }

@@ -43,6 +43,7 @@ void ChatSession::SwitchModel(const std::string& name) {
   try {
     model_ = LoadModel(changed);
     settings_ = std::move(changed);
+    lora_.reset();
   } catch (const std::bad_alloc&) {
     failure = std::make_exception_ptr(ResourceError("model " + name + ": " + kOutOfMemory));
   } catch (const std::exception&) {

@@ -75,6 +75,7 @@ VllmConfig MakeVllmConfig(const Settings& settings, const ModelConfig& model) {
       AtLeastOne(settings, "max-num-batched-tokens", config.scheduler.max_num_batched_tokens);
   config.scheduler.max_num_seqs = AtLeastOne(settings, "max-num-seqs", config.scheduler.max_num_seqs);
   config.scheduler.max_loras = AtLeastOne(settings, "max-loras", config.scheduler.max_loras);
+  config.lora.max_cpu_loras = AtLeastOne(settings, "max-cpu-loras", config.lora.max_cpu_loras);
   config.lora.max_lora_rank = AtLeastOne(settings, "max-lora-rank", config.lora.max_lora_rank);
   config.scheduler.long_prefill_token_threshold = settings.Integer("long-prefill-token-threshold").value_or(0);
   config.scheduler.enable_chunked_prefill = settings.Switch("enable-chunked-prefill");

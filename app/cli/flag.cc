@@ -49,12 +49,15 @@ constexpr Flag kFlags[] = {
      "read the same beginning of a prompt again; default: 4G for chat, run and batch with models of more than 200 MB, "
      "off otherwise"},
     {"lora", 0, kText, "NAME=PATH|NAME", "", "", kModel, kEngines, true, true,
-     "NAME=PATH: load a LoRA adapter, a PEFT directory or a .gguf file, and call it NAME; NAME: use this adapter; "
-     "default: the only adapter that is loaded; rows of batch choose with \"lora\""},
+     "NAME=PATH: load a LoRA adapter and call it NAME, where PATH is a PEFT directory, a .gguf file or a repository of "
+     "the hub; NAME: use this adapter; default: the only adapter that is loaded; rows of batch choose with \"lora\""},
     {"enable-lora", 0, kNegatable, "", "", "true", kModel, kEngines, false, true,
      "load the adapters of --lora; --no-enable-lora ignores those of the configuration file"},
     {"max-loras", 0, kInteger, "N", "", "1", kModel, kEngines, false, true,
      "number of LoRA adapters that requests may use at the same time; others wait"},
+    {"max-cpu-loras", 0, kInteger, "N", "", "", kModel, kEngines, false, true,
+     "number of LoRA adapters that are in memory at the same time; others are loaded when a request needs them; "
+     "default: all"},
     {"max-lora-rank", 0, kInteger, "N", "", "16", kModel, kEngines, false, true, "highest rank of a LoRA adapter"},
     {"max-model-len", 0, kInteger, "N", "", "", kModel, kSamplers | kPoolers, false, true,
      "maximum length of prompt and output together, in tokens; default: the model's limit"},

@@ -103,7 +103,7 @@ LoadedEngine LoadEngine(const Settings& settings, const LoadOptions& options) {
   config.parallel.num_local_processes = options.num_local_processes;
   config.Finalize();
   CheckCalibration(settings, config.model);
-  config.lora = MakeLoRAConfig(settings, config.model);
+  config.lora = MakeLoRAConfig(settings, config.model, LocateAdapter);
   config.kv_disk_cache = MakeKVDiskCacheConfig(settings, loaded.location);
   if (config.cache.kv_cache_memory_bytes) *config.cache.kv_cache_memory_bytes /= options.num_local_processes;
   if (config.parallel.is_oversubscribed) {

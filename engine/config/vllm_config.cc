@@ -78,6 +78,15 @@ kernels::KVDType DefaultKVDType(const ModelConfig& model) {
                                                               : kernels::KVDTypeOf(model.dtype);
 }
 
+int64_t VllmConfig::MaxCpuLoRAs() const {
+  if (lora.max_cpu_loras > 0) return lora.max_cpu_loras;
+  return std::max(scheduler.max_loras, static_cast<int64_t>(lora.adapters.size()));
+}
+
+int64_t VllmConfig::NumLoRAsLoadedAtStart() const {
+  return std::min(MaxCpuLoRAs(), static_cast<int64_t>(lora.adapters.size()));
+}
+
 void VllmConfig::Finalize() {
   CheckRange("--max-model-len", model.max_model_len, 1, kMaxModelLen);
   if (model.max_position_embeddings > 0 && model.max_model_len > DerivedMaxModelLen(model)) {
@@ -98,6 +107,11 @@ void VllmConfig::Finalize() {
 
   CheckRange("--max-num-seqs", scheduler.max_num_seqs, 1, 4096);
   CheckRange("--max-loras", scheduler.max_loras, 1, 4096);
+  CheckRange("--max-cpu-loras", lora.max_cpu_loras, 0, 1 << 20);
+  if (lora.max_cpu_loras > 0 && lora.max_cpu_loras < scheduler.max_loras) {
+    throw ConfigError("--max-cpu-loras: must be at least --max-loras (" + std::to_string(lora.max_cpu_loras) + " < " +
+                      std::to_string(scheduler.max_loras) + ")");
+  }
   CheckRange("--max-lora-rank", lora.max_lora_rank, 1, 65536);
   CheckRange("--max-num-batched-tokens", scheduler.max_num_batched_tokens, 1, kMaxBatchedTokens);
   CheckRange("--long-prefill-token-threshold", scheduler.long_prefill_token_threshold, 0, kMaxModelLen);

@@ -50,9 +50,11 @@ struct LoRAAdapter;
 
 struct LoRAConfig {
   int64_t max_lora_rank = 16;
-  // The adapters that requests may choose by name. Names are unique.
+  // The adapters that requests may choose by name. An adapter that was added while the engine ran replaces an earlier
+  // one with the same name.
   std::vector<std::shared_ptr<const LoRAAdapter>> adapters;
-  std::string default_lora;  // the adapter of requests that choose none; empty: the base model
+  std::string default_lora;   // the adapter of requests that choose none; empty: the base model
+  int64_t max_cpu_loras = 0;  // see VllmConfig::MaxCpuLoRAs; 0: the default
 };
 
 struct ParallelConfig {
@@ -156,6 +158,12 @@ struct VllmConfig {
   LinearBackend linear_backend = LinearBackend::kNative;
   // The instruction set of all kernels, including the sampler's; none: the best one that the CPU supports.
   std::optional<kernels::Isa> isa;
+
+  // Returns the number of LoRA adapters whose matrices may be in memory at the same time; others are loaded when a
+  // request needs them. By default, all adapters of `lora`, and at least max_loras.
+  int64_t MaxCpuLoRAs() const;
+  // Returns the number of LoRA adapters that are loaded with the model, which are the first ones.
+  int64_t NumLoRAsLoadedAtStart() const;
 
   // Returns the type in which K and V are stored.
   kernels::KVDType KVCacheDType() const { return cache.cache_dtype.value_or(DefaultKVDType(model)); }

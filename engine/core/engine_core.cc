@@ -238,6 +238,12 @@ bool EngineCore::ResetPrefixCache() {
   return ok;
 }
 
+void EngineCore::AddLoRA(size_t slot, const std::shared_ptr<const LoRAAdapter>& adapter) {
+  lora_digests_.resize(slot);
+  executor_->AddLoRA(slot, adapter);
+  lora_digests_.push_back(adapter->digest);
+}
+
 EngineSnapshot EngineCore::MakeSnapshot() const {
   EngineSnapshot snapshot;
   FillSnapshot(*scheduler_, snapshot);

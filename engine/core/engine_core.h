@@ -62,6 +62,8 @@ class EngineCore {
   void AbortWithOutput(std::span<const RequestId> request_ids, EngineCoreOutputs& outputs);
 
   bool ResetPrefixCache();
+  // See EngineCoreClient. If another exception than ModelError and ResourceError is thrown, the engine is dead.
+  void AddLoRA(size_t slot, const std::shared_ptr<const LoRAAdapter>& adapter);
   SchedulerStats GetStats() const;
   // Returns the next warning for the user, or "".
   std::string TakeWarning();
@@ -77,7 +79,7 @@ class EngineCore {
   [[noreturn]] void ThrowStuck() const;
 
   EngineCoreReadyInfo ready_;
-  std::vector<std::string> lora_digests_;  // of VllmConfig::lora.adapters
+  std::vector<std::string> lora_digests_;  // of the adapters, by slot
   StepInterrupt* interrupt_;
   TraceRecorder* trace_;
   std::unique_ptr<Executor> executor_;

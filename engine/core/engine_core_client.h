@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -69,6 +70,9 @@ class EngineCoreClient {
   // engine is dead.
   virtual bool ResetPrefixCache() = 0;
   virtual SchedulerStats GetStats() = 0;
+  // Gives the engine a LoRA adapter as number `slot` of its adapters, and forgets those from that number on, which no
+  // unfinished request may use. Throws ModelError if it does not fit the model, and ResourceError.
+  virtual void AddLoRA(size_t slot, const std::shared_ptr<const LoRAAdapter>& adapter) = 0;
 
   // Returns a warning for the user about a failure that did not stop the engine, or an empty string. Returns each
   // warning once.

@@ -64,6 +64,11 @@ SchedulerStats InprocClient::GetStats() {
   return engine_core_->GetStats();
 }
 
+void InprocClient::AddLoRA(size_t slot, const std::shared_ptr<const LoRAAdapter>& adapter) {
+  ThrowIfDead();
+  engine_core_->AddLoRA(slot, adapter);
+}
+
 void InprocClient::Shutdown(ShutdownMode mode) {
   if (!engine_core_) return;
   if (mode == ShutdownMode::kDrain && !death_cause_) {

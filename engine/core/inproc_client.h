@@ -22,6 +22,7 @@ class InprocClient final : public EngineCoreClient {
   int OutputFd() const override { return -1; }
   bool ResetPrefixCache() override;
   SchedulerStats GetStats() override;
+  void AddLoRA(size_t slot, const std::shared_ptr<const LoRAAdapter>& adapter) override;
   void Shutdown(ShutdownMode mode) override;
 
   // For tests; null after Shutdown.

@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,7 @@ class UtilityResult {
   struct Result {
     bool ok = false;
     SchedulerStats stats;
+    std::exception_ptr failure = nullptr;  // what the call has thrown
   };
   void Reset() EXCLUDES(mutex_);
   void Set(const Result& result) EXCLUDES(mutex_);
@@ -43,6 +46,7 @@ enum class EngineCoreRequestType : uint8_t {
   kAbortWithOutput,
   kResetPrefixCache,
   kGetStats,
+  kAddLoRA,
   kTakeSnapshot,
   kSetAdmissionPaused,  // to the value that EngineCoreMonitor has
   kShutdown,
@@ -51,9 +55,11 @@ enum class EngineCoreRequestType : uint8_t {
 // A message to the busy loop. The comment on a field names the message types that use it.
 struct EngineCoreMessage {
   EngineCoreRequestType type = EngineCoreRequestType::kAdd;
-  EngineCoreRequestPtr request;                       // kAdd
-  std::vector<RequestId> ids;                         // kAbort, kAbortWithOutput
-  UtilityResult* result = nullptr;                    // kResetPrefixCache, kGetStats
+  EngineCoreRequestPtr request = nullptr;             // kAdd
+  std::vector<RequestId> ids = {};                    // kAbort, kAbortWithOutput
+  UtilityResult* result = nullptr;                    // kResetPrefixCache, kGetStats, kAddLoRA
+  size_t lora_slot = 0;                               // kAddLoRA
+  std::shared_ptr<const LoRAAdapter> adapter = nullptr;  // kAddLoRA
   ShutdownMode shutdown_mode = ShutdownMode::kAbort;  // kShutdown
 };
 

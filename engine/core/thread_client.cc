@@ -146,6 +146,19 @@ bool ThreadClient::Handle(EngineCoreMessage& message, EngineCore& engine_core, b
       message.result->Set(result);
       return true;
     }
+    case EngineCoreRequestType::kAddLoRA: {
+      UtilityResult::Result result;
+      try {
+        engine_core.AddLoRA(message.lora_slot, message.adapter);
+        result.ok = true;
+      } catch (const ModelError&) {
+        result.failure = std::current_exception();
+      } catch (const ResourceError&) {
+        result.failure = std::current_exception();
+      }
+      message.result->Set(result);
+      return true;
+    }
     case EngineCoreRequestType::kShutdown:
       draining = message.shutdown_mode == ShutdownMode::kDrain;
       engine_core.SetAdmissionPaused(false);
@@ -184,19 +197,23 @@ bool ThreadClient::GetOutputs(EngineCoreOutputs& outputs, std::chrono::milliseco
   return output_queue_.Take(outputs, std::chrono::steady_clock::now() + timeout);
 }
 
-UtilityResult::Result ThreadClient::CallUtility(EngineCoreRequestType type) {
+UtilityResult::Result ThreadClient::CallUtility(EngineCoreMessage message) {
   utility_result_.Reset();
-  EngineCoreMessage message;
-  message.type = type;
   message.result = &utility_result_;
   UtilityResult::Result result;
   if (!input_queue_.Push(std::move(message)) || !utility_result_.Wait(result)) ThrowDead();
   return result;
 }
 
-bool ThreadClient::ResetPrefixCache() { return CallUtility(EngineCoreRequestType::kResetPrefixCache).ok; }
+bool ThreadClient::ResetPrefixCache() { return CallUtility({.type = EngineCoreRequestType::kResetPrefixCache}).ok; }
 
-SchedulerStats ThreadClient::GetStats() { return CallUtility(EngineCoreRequestType::kGetStats).stats; }
+SchedulerStats ThreadClient::GetStats() { return CallUtility({.type = EngineCoreRequestType::kGetStats}).stats; }
+
+void ThreadClient::AddLoRA(size_t slot, const std::shared_ptr<const LoRAAdapter>& adapter) {
+  const UtilityResult::Result result =
+      CallUtility({.type = EngineCoreRequestType::kAddLoRA, .lora_slot = slot, .adapter = adapter});
+  if (result.failure != nullptr) std::rethrow_exception(result.failure);
+}
 
 std::string ThreadClient::TakeWarning() {
   {

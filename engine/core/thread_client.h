@@ -36,6 +36,7 @@ class ThreadClient final : public EngineCoreClient {
   int OutputFd() const override { return output_queue_.fd(); }
   bool ResetPrefixCache() override;
   SchedulerStats GetStats() override;
+  void AddLoRA(size_t slot, const std::shared_ptr<const LoRAAdapter>& adapter) override;
   std::string TakeWarning() override;
   EngineCoreMonitor* monitor() override { return &monitor_; }
   void Shutdown(ShutdownMode mode) override;
@@ -58,7 +59,8 @@ class ThreadClient final : public EngineCoreClient {
   void PublishStats(const EngineCore& engine_core, EngineCoreOutputs& outputs);
   // Keeps a warning of the engine core for TakeWarning.
   void CollectWarning(EngineCore& engine_core);
-  UtilityResult::Result CallUtility(EngineCoreRequestType type);
+  // Sends a utility call and waits for its result.
+  UtilityResult::Result CallUtility(EngineCoreMessage message);
   [[noreturn]] void ThrowDead();
 
   const std::shared_ptr<TraceRecorder> trace_;

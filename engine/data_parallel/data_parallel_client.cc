@@ -291,6 +291,19 @@ SchedulerStats DataParallelClient::GetStats() {
   return SumStats(stats_, num_blocks_);
 }
 
+void DataParallelClient::AddLoRA(size_t slot, const std::shared_ptr<const LoRAAdapter>& adapter) {
+  ThrowIfDead();
+  for (int rank = 0; rank < static_cast<int>(engines_.size()); ++rank) {
+    if (engine(rank).is_dead) continue;
+    try {
+      engine(rank).client->AddLoRA(slot, adapter);
+    } catch (const EngineDeadError& error) {
+      Die(rank, error);
+      ThrowIfDead();
+    }
+  }
+}
+
 void DataParallelClient::Shutdown(ShutdownMode mode) {
   is_shut_down_ = true;
   // While one engine drains, the others run.

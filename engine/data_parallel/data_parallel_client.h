@@ -58,6 +58,7 @@ class DataParallelClient final : public EngineCoreClient {
   int OutputFd() const override { return output_fd_.get(); }
   bool ResetPrefixCache() override;
   SchedulerStats GetStats() override;
+  void AddLoRA(size_t slot, const std::shared_ptr<const LoRAAdapter>& adapter) override;
   // Names the expendable engines that have died, or returns the next warning of an engine.
   std::string TakeWarning() override;
   EngineMonitor* monitor() override { return monitor_.get(); }

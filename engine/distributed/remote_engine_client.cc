@@ -91,6 +91,10 @@ bool RemoteEngineClient::ResetPrefixCache() {
   return result.ok;
 }
 
+void RemoteEngineClient::AddLoRA(size_t /*slot*/, const std::shared_ptr<const LoRAAdapter>& /*adapter*/) {
+  throw ResourceError("lora: a job of several processes cannot load adapters while it runs");
+}
+
 void RemoteEngineClient::Shutdown(ShutdownMode mode) {
   if (std::exchange(is_shut_down_, true)) return;
   transport_.Send(rank_, EncodeShutdown({mode, transport_.IsBroken()}));

@@ -53,6 +53,8 @@ class RemoteEngineClient final : public EngineCoreClient {
   bool ResetPrefixCache() override;
   // Returns the statistics of the last outputs that the rank has sent.
   SchedulerStats GetStats() override { return stats_; }
+  // Always throws ResourceError: adapters cannot be sent to another process.
+  void AddLoRA(size_t slot, const std::shared_ptr<const LoRAAdapter>& adapter) override;
   void Shutdown(ShutdownMode mode) override;
 
  private:

@@ -8,6 +8,7 @@
 #include <limits>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@
 #include "kernels/threading/cancellation.h"
 
 namespace vllm {
+
+struct LoRAAdapter;
 
 class Executor {
  public:
@@ -55,6 +58,11 @@ class Executor {
   // ranks; empty if unknown. [num_ranks]
   virtual std::span<const std::chrono::duration<double>> RankTimes() const { return {}; }
 
+  // Gives the model a LoRA adapter as number `slot` of its adapters, and forgets those from that number on. Call
+  // between steps; no running request may use a forgotten adapter. Throws ModelError if the adapter does not fit the
+  // model, and ResourceError; the model then has `slot` adapters.
+  virtual void AddLoRA(size_t slot, const std::shared_ptr<const LoRAAdapter>& adapter);
+
   // Copies all K and V of a block, of all ranks and of all layers of its KV-cache group in a fixed order, to or from
   // `payload`, [PageSizeBytes()]. Call these between steps. REQUIRES: CanCopyBlocks(); the KV cache is allocated.
   virtual void CopyBlockOut(int32_t /*block_id*/, std::span<std::byte> /*payload*/) {}
@@ -67,6 +75,10 @@ class Executor {
   // for another, and only the destructor may be called.
   virtual const ModelRunnerOutput& ExecuteModel(const SchedulerOutput& scheduler_output) = 0;
 };
+
+inline void Executor::AddLoRA(size_t /*slot*/, const std::shared_ptr<const LoRAAdapter>& /*adapter*/) {
+  throw std::logic_error("this executor has no LoRA adapters");
+}
 
 // An executor with a loaded model, and the report on how the model was loaded.
 struct LoadedExecutor {

@@ -3,13 +3,19 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
+#include <exception>
+#include <functional>
 #include <new>
+#include <numeric>
 #include <string>
 #include <system_error>
 #include <utility>
 
 #include "engine/config/errors.h"
+#include "engine/config/escape.h"
 #include "engine/layers/head_shards.h"
+#include "engine/lora/lora_adapter.h"
 #include "engine/model_loader/checkpoint/open_weights.h"
 #include "engine/models/registry.h"
 #include "kernels/threading/available_memory.h"
@@ -23,9 +29,31 @@ namespace {
 // The KV cache's share of the remaining memory. The rest is for the page cache, other programs and requests' outputs.
 constexpr double kKVMemoryFraction = 0.5;
 
+// Returns the bytes that an adapter takes on all ranks, or a little more: some of its matrices are split.
+int64_t LoadedBytes(const LoRAAdapter& adapter, const VllmConfig& config) {
+  int64_t num_elements = 0;
+  for (const LoRAModule& module : adapter.modules) {
+    for (const TensorView* matrix : {&module.a, &module.b}) {
+      if (!matrix->shape.empty()) num_elements += matrix->shape[0] * matrix->shape[1];
+    }
+  }
+  return num_elements * static_cast<int64_t>(SizeOf(config.model.dtype)) * config.parallel.tensor_parallel_size;
+}
+
+// Returns the bytes that adapters can take in addition to those that are loaded with the model.
+int64_t MoreLoRABytes(const VllmConfig& config) {
+  std::vector<int64_t> sizes;
+  for (const auto& adapter : config.lora.adapters) sizes.push_back(LoadedBytes(*adapter, config));
+  const auto num_loaded = static_cast<std::ptrdiff_t>(config.NumLoRAsLoadedAtStart());
+  const int64_t loaded = std::accumulate(sizes.begin(), sizes.begin() + num_loaded, int64_t{0});
+  std::sort(sizes.begin(), sizes.end(), std::greater<>());
+  return std::accumulate(sizes.begin(), sizes.begin() + num_loaded, int64_t{0}) - loaded;
+}
+
 }  // namespace
 
-TensorParallelExecutor::TensorParallelExecutor(const VllmConfig& config, Calibration* calibration) : config_(config) {
+TensorParallelExecutor::TensorParallelExecutor(const VllmConfig& config, Calibration* calibration)
+    : config_(config), adapters_(config.lora.adapters), loaded_loras_(config.MaxCpuLoRAs()) {
   CheckArchitecture(config_.model);
   const auto size = static_cast<int>(config_.parallel.tensor_parallel_size);
   for (const LayerConfig& layer : config_.model.layers) {
@@ -50,6 +78,9 @@ TensorParallelExecutor::TensorParallelExecutor(const VllmConfig& config, Calibra
                                                  cores_.empty() ? std::vector<int>() : cores_[index], *logits_,
                                                  rank == 0 ? mask_thread_.get() : nullptr, calibration);
     });
+    std::vector<int32_t> loaded(static_cast<size_t>(config_.NumLoRAsLoadedAtStart()));
+    std::iota(loaded.begin(), loaded.end(), 0);
+    loaded_loras_.Use(loaded);
   } catch (const std::bad_alloc&) {
     throw ResourceError("cannot load model " + config_.model.model + ": out of memory (" +
                         std::to_string(weights->TotalBytes()) +
@@ -103,7 +134,7 @@ int64_t TensorParallelExecutor::UntouchedBytes() const {
   // weights. Each has its own buffers, those of the engines that load later included.
   int64_t buffer_bytes = LogitsBuffer::Bytes(config_);
   for (const std::unique_ptr<Worker>& worker : workers_) buffer_bytes += worker->ScratchBytes();
-  return load_report().mapped_bytes + config_.parallel.num_local_engines() * buffer_bytes;
+  return load_report().mapped_bytes + config_.parallel.num_local_engines() * (buffer_bytes + MoreLoRABytes(config_));
 }
 
 int64_t TensorParallelExecutor::SpareMemory(int64_t num_blocks) const {
@@ -131,6 +162,7 @@ void TensorParallelExecutor::InitializeKVCache(int64_t num_blocks) {
 }
 
 void TensorParallelExecutor::SetCancellation(const kernels::CancellationFlag* flag) {
+  cancellation_ = flag;
   for (const std::unique_ptr<Worker>& worker : workers_) worker->SetCancellation(flag);
 }
 
@@ -152,7 +184,65 @@ void TensorParallelExecutor::CopyBlockIn(int32_t block_id, std::span<const std::
   }
 }
 
+void TensorParallelExecutor::AddLoRA(size_t slot, const std::shared_ptr<const LoRAAdapter>& adapter) {
+  const std::unique_ptr<WeightSource> weights = OpenWeights(config_);
+  for (size_t i = slot; i < adapters_.size(); ++i) loaded_loras_.Forget(static_cast<int32_t>(i));
+  const size_t num_adapters = std::exchange(adapters_, {adapters_.begin(), adapters_.begin() + slot}).size();
+  // An exception that leaves a rank's function would end the engine.
+  std::vector<std::exception_ptr> failures(workers_.size());
+  ranks_->Run([&](int rank) {
+    LoRALayers& layers = workers_[static_cast<size_t>(rank)]->lora_layers();
+    for (size_t i = slot; i < num_adapters; ++i) layers.Unload(i);
+    layers.Resize(slot);
+    try {
+      layers.Add(adapter, *weights);
+    } catch (...) {
+      failures[static_cast<size_t>(rank)] = std::current_exception();
+    }
+  });
+  const auto drop = [&] {
+    adapters_.resize(slot);
+    ranks_->Run([&](int rank) { workers_[static_cast<size_t>(rank)]->lora_layers().Resize(slot); });
+  };
+  adapters_.push_back(adapter);
+  for (const std::exception_ptr& failure : failures) {
+    if (failure == nullptr) continue;
+    drop();
+    std::rethrow_exception(failure);
+  }
+  try {
+    LoadLoRAs(std::array{static_cast<int32_t>(slot)});
+  } catch (const ResourceError&) {
+    drop();
+    throw;
+  }
+}
+
+void TensorParallelExecutor::LoadLoRAs(std::span<const int32_t> slots) {
+  const LoRALru::Changes& changes = loaded_loras_.Use(slots);
+  if (changes.empty()) return;
+  int64_t bytes = 0;
+  for (const int32_t slot : changes.load) bytes += LoadedBytes(*adapters_[static_cast<size_t>(slot)], config_);
+  const kernels::AvailableMemory available = kernels::ReadAvailableMemory();
+  if (bytes > available.bytes) {
+    for (const int32_t slot : changes.load) loaded_loras_.Forget(slot);
+    throw ResourceError("adapter " + Escape(adapters_[static_cast<size_t>(changes.load[0])]->path) +
+                        ": out of memory (" + std::to_string(bytes) + " bytes of " +
+                        std::to_string(changes.load.size()) + " adapters, " + std::to_string(available.bytes) +
+                        " bytes left by " + available.bound + ")");
+  }
+  // The ranks load together, so none of them may stop in the middle.
+  for (const std::unique_ptr<Worker>& worker : workers_) worker->SetCancellation(nullptr);
+  ranks_->Run([&](int rank) {
+    LoRALayers& layers = workers_[static_cast<size_t>(rank)]->lora_layers();
+    for (const int32_t slot : changes.unload) layers.Unload(static_cast<size_t>(slot));
+    for (const int32_t slot : changes.load) layers.Load(static_cast<size_t>(slot));
+  });
+  for (const std::unique_ptr<Worker>& worker : workers_) worker->SetCancellation(cancellation_);
+}
+
 const ModelRunnerOutput& TensorParallelExecutor::ExecuteModel(const SchedulerOutput& scheduler_output) {
+  LoadLoRAs(scheduler_output.lora_slots);
   ranks_->Run([&](int rank) {
     const auto index = static_cast<size_t>(rank);
     const auto start = std::chrono::steady_clock::now();

@@ -14,6 +14,7 @@
 #include "engine/config/vllm_config.h"
 #include "engine/executor/executor.h"
 #include "engine/executor/rank_group.h"
+#include "engine/lora/lora_lru.h"
 #include "engine/worker/worker.h"
 
 namespace vllm {
@@ -37,6 +38,7 @@ class TensorParallelExecutor final : public Executor {
   void CopyBlockOut(int32_t block_id, std::span<std::byte> payload) override;
   void CopyBlockIn(int32_t block_id, std::span<const std::byte> payload) override;
   bool CanCopyBlocks() const override { return true; }
+  void AddLoRA(size_t slot, const std::shared_ptr<const LoRAAdapter>& adapter) override;
   const ModelRunnerOutput& ExecuteModel(const SchedulerOutput& scheduler_output) override;
 
   // Returns the combined load report of all ranks.
@@ -46,6 +48,9 @@ class TensorParallelExecutor final : public Executor {
   void PlaceRanks();
   // Returns the bytes that are mapped and that steps will need, but that still count as available memory.
   int64_t UntouchedBytes() const;
+  // Loads these adapters on all ranks, and unloads others if more than MaxCpuLoRAs would be loaded. Throws
+  // ResourceError before it loads one for which the memory is not enough.
+  void LoadLoRAs(std::span<const int32_t> slots);
 
   const VllmConfig config_;
   std::unique_ptr<LogitsBuffer> logits_;
@@ -54,7 +59,10 @@ class TensorParallelExecutor final : public Executor {
   std::vector<std::vector<int>> cores_;  // the cores of each rank; empty if ranks are not pinned
   std::vector<int> caller_cores_;        // the calling thread's cores before it was pinned; empty if it was not
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<std::chrono::duration<double>> rank_times_;  // each rank writes its own element
+  std::vector<std::chrono::duration<double>> rank_times_;     // each rank writes its own element
+  std::vector<std::shared_ptr<const LoRAAdapter>> adapters_;  // by slot
+  LoRALru loaded_loras_;
+  const kernels::CancellationFlag* cancellation_ = nullptr;
   ModelRunnerOutput output_;
   std::string memory_bound_;
 };

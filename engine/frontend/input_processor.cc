@@ -50,18 +50,14 @@ InputProcessor::~InputProcessor() = default;
 void InputProcessor::SetLoRA(const std::optional<std::string>& name, ProcessedInput& input) const {
   const std::string& chosen = name ? *name : lora_.default_lora;
   if (chosen.empty()) return;
-  std::string known;
-  for (size_t i = 0; i < lora_.adapters.size(); ++i) {
-    const LoRAAdapter& adapter = *lora_.adapters[i];
-    if (adapter.name == chosen) {
-      input.lora_slot = static_cast<int32_t>(i);
-      input.lora_digest = adapter.digest;
-      return;
-    }
-    known += (known.empty() ? "" : ", ") + Escape(adapter.name);
+  const int32_t slot = SlotOf(lora_.adapters, chosen);
+  if (slot >= 0) {
+    input.lora_slot = slot;
+    input.lora_digest = lora_.adapters[static_cast<size_t>(slot)]->digest;
+    return;
   }
-  throw RequestError("lora: no adapter has this name (" + Escape(chosen) + "; " +
-                     (known.empty() ? "none are loaded" : "loaded: " + known) + ")");
+  throw RequestError("lora: no adapter has this name (" + Escape(chosen) + "; loaded: " + AdapterNames(lora_.adapters) +
+                     ")");
 }
 
 std::vector<int32_t> InputProcessor::TokenIds(const Prompt& prompt) const {

@@ -69,6 +69,8 @@ class InputProcessor {
   // Chooses the adapter of the request. `name` is RequestOptions::lora. Throws a RequestError if there is no such
   // adapter.
   void SetLoRA(const std::optional<std::string>& name, ProcessedInput& input) const;
+  // Adds an adapter, which later requests may choose. It replaces one with the same name.
+  void AddLoRA(std::shared_ptr<const LoRAAdapter> adapter) { lora_.adapters.push_back(std::move(adapter)); }
   // Waits for the grammar of the input, if it has one. Throws a RequestError if it is rejected.
   void CheckGrammar(const ProcessedInput& input) const;
 

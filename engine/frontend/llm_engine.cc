@@ -12,6 +12,7 @@
 #include "engine/frontend/output_memory.h"
 #include "engine/frontend/output_processor.h"
 #include "engine/frontend/parent_request.h"
+#include "engine/lora/lora_adapter.h"
 #include "engine/structured_output/compiler/grammar_compiler.h"
 
 namespace vllm {
@@ -174,6 +175,15 @@ void LLMEngine::AddPoolingRequest(const std::string& request_id, const PoolingPr
                                   const PoolingParams& params, const RequestOptions& options) {
   impl_->CheckId(request_id);
   impl_->Add(request_id, impl_->input_processor.ProcessPooling(request_id, prompt, params), options);
+}
+
+void LLMEngine::AddLoRA(std::shared_ptr<const LoRAAdapter> adapter) {
+  std::vector<std::shared_ptr<const LoRAAdapter>>& adapters = impl_->config.lora.adapters;
+  const int32_t slot = SlotOf(adapters, adapter->name);
+  if (slot >= 0 && adapters[static_cast<size_t>(slot)]->digest == adapter->digest) return;
+  impl_->client->AddLoRA(adapters.size(), adapter);
+  adapters.push_back(adapter);
+  impl_->input_processor.AddLoRA(std::move(adapter));
 }
 
 void LLMEngine::Impl::CheckId(const std::string& request_id) const {

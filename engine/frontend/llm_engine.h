@@ -57,6 +57,11 @@ class LLMEngine {
   void AddPoolingRequest(const std::string& request_id, const PoolingPrompt& prompt, const PoolingParams& params,
                          const RequestOptions& options = {});
 
+  // Loads a LoRA adapter, which later requests may choose by its name. It replaces one with the same name, but requests
+  // that were added before keep theirs. Waits for the end of the current step. Throws ModelError if it does not fit the
+  // model, ResourceError, and EngineDeadError.
+  void AddLoRA(std::shared_ptr<const LoRAAdapter> adapter);
+
   // Aborts a request. The next Step returns its final RequestOutput, in which each unfinished sequence has
   // FinishReason::kAbort and its tokens so far (if outputs are deltas: the tokens not yet returned). Ignores unknown
   // ids and ids of finished requests.

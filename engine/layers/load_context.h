@@ -10,14 +10,15 @@
 
 namespace vllm {
 
-class LoRAModules;
+class LoRALayers;
 
 struct LoadContext {
   const VllmConfig& config;
   const WeightSource& weights;
   WeightMemory& memory;
-  const StepContext& step;      // outlives the layers
-  LoRAModules* lora = nullptr;  // null: there are no adapters
+  const StepContext& step;  // outlives the layers
+  // Receives the layers that adapters can change; null: the model never has adapters.
+  LoRALayers* lora = nullptr;
   // What --quantization int4 minimizes the error for; null: the weights are rounded without a text.
   Calibration* calibration = nullptr;
   // Receives the inputs of all linear layers, and outlives them; null: they are not collected.

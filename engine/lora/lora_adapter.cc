@@ -45,4 +45,26 @@ void SortModules(LoRAAdapter& adapter) {
                    Escape((same + 1)->tensor_name) + ")");
 }
 
+int32_t SlotOf(std::span<const std::shared_ptr<const LoRAAdapter>> adapters, std::string_view name) {
+  for (size_t i = adapters.size(); i-- > 0;) {
+    if (adapters[i]->name == name) return static_cast<int32_t>(i);
+  }
+  return -1;
+}
+
+std::vector<std::shared_ptr<const LoRAAdapter>> NamedAdapters(
+    std::span<const std::shared_ptr<const LoRAAdapter>> adapters) {
+  std::vector<std::shared_ptr<const LoRAAdapter>> named;
+  for (size_t i = 0; i < adapters.size(); ++i) {
+    if (SlotOf(adapters, adapters[i]->name) == static_cast<int32_t>(i)) named.push_back(adapters[i]);
+  }
+  return named;
+}
+
+std::string AdapterNames(std::span<const std::shared_ptr<const LoRAAdapter>> adapters) {
+  std::string names;
+  for (const auto& adapter : NamedAdapters(adapters)) names += (names.empty() ? "" : ", ") + Escape(adapter->name);
+  return names.empty() ? "none" : names;
+}
+
 }  // namespace vllm

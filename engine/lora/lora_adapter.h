@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,15 @@ struct LoRAAdapter {
   std::vector<LoRAModule> modules;         // sorted by name; the pairs of name and kind are unique
   std::shared_ptr<const void> keep_alive;  // owns the tensors
 };
+
+// Returns the index of the last adapter with this name, or -1. An adapter that is added while the engine runs replaces
+// an earlier one with the same name.
+int32_t SlotOf(std::span<const std::shared_ptr<const LoRAAdapter>> adapters, std::string_view name);
+// Returns the adapters that SlotOf finds, in the order in which they were added.
+std::vector<std::shared_ptr<const LoRAAdapter>> NamedAdapters(
+    std::span<const std::shared_ptr<const LoRAAdapter>> adapters);
+// Returns their names for a message: "sql, poems", or "none".
+std::string AdapterNames(std::span<const std::shared_ptr<const LoRAAdapter>> adapters);
 
 // Returns the name of a module without the prefixes in which PEFT, transformers and published checkpoints differ:
 // "layers.0.self_attn.q_proj" for "base_model.model.model.layers.0.self_attn.q_proj" and for

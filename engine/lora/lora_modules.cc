@@ -21,14 +21,12 @@ namespace {
 
 }  // namespace
 
-LoRAModules::LoRAModules(std::span<const std::shared_ptr<const LoRAAdapter>> adapters, const WeightSource& base)
-    : adapters_(adapters), base_(base) {
-  for (const std::shared_ptr<const LoRAAdapter>& adapter : adapters) taken_.emplace_back(adapter->modules.size());
-}
+LoRAModules::LoRAModules(const LoRAAdapter& adapter, const WeightSource& base, const std::string& tied_head)
+    : adapter_(adapter), base_(base), tied_head_(tied_head), taken_(adapter.modules.size()) {}
 
-const LoRAModule* LoRAModules::Take(size_t adapter, LoRAModule::Kind kind, std::string_view name, int64_t in_features,
+const LoRAModule* LoRAModules::Take(LoRAModule::Kind kind, std::string_view name, int64_t in_features,
                                     int64_t out_features) {
-  const LoRAAdapter& from = *adapters_[adapter];
+  const LoRAAdapter& from = adapter_;
   const std::string canonical = CanonicalModuleName(name);
   const auto it = std::lower_bound(
       from.modules.begin(), from.modules.end(), std::tie(canonical, kind),
@@ -46,14 +44,14 @@ const LoRAModule* LoRAModules::Take(size_t adapter, LoRAModule::Kind kind, std::
   }
   if (it->base_weight) {
     const std::string tensor = std::string(name) + ".weight";
-    CheckCopy(from, *it->base_weight, base_.Contains(tensor) ? tensor : tied_head_);
+    CheckCopy(*it->base_weight, base_.Contains(tensor) ? tensor : tied_head_);
   }
-  taken_[adapter][static_cast<size_t>(it - from.modules.begin())] = true;
+  taken_[static_cast<size_t>(it - from.modules.begin())] = true;
   return &*it;
 }
 
-void LoRAModules::CheckCopy(const LoRAAdapter& adapter, const TensorView& copy, const std::string& tensor) const {
-  const std::string what = "adapter " + Escape(adapter.path) + ": tensor " + Escape(copy.name) + ": ";
+void LoRAModules::CheckCopy(const TensorView& copy, const std::string& tensor) const {
+  const std::string what = "adapter " + Escape(adapter_.path) + ": tensor " + Escape(copy.name) + ": ";
   if (!base_.Contains(tensor)) throw ModelError(what + "the model has no such tensor to compare it with");
   const TensorView base = base_.Get(tensor, copy.shape);
   if (kernels::BlockFormat(base.type)) {
@@ -73,16 +71,13 @@ void LoRAModules::CheckCopy(const LoRAAdapter& adapter, const TensorView& copy, 
 }
 
 void LoRAModules::CheckAllTaken() const {
-  for (size_t i = 0; i < adapters_.size(); ++i) {
-    const auto left = std::count(taken_[i].begin(), taken_[i].end(), false);
-    if (left == 0) continue;
-    const auto first = static_cast<size_t>(std::find(taken_[i].begin(), taken_[i].end(), false) - taken_[i].begin());
-    const LoRAAdapter& adapter = *adapters_[i];
-    throw ModelError("adapter " + Escape(adapter.path) + ": the model has no layer for tensor " +
-                         Escape(adapter.modules[first].tensor_name) + " (" + std::to_string(left) + " of " +
-                         std::to_string(adapter.modules.size()) + " modules do not fit)",
-                     "Check that the adapter was trained on this model.");
-  }
+  const auto left = std::count(taken_.begin(), taken_.end(), false);
+  if (left == 0) return;
+  const auto first = static_cast<size_t>(std::find(taken_.begin(), taken_.end(), false) - taken_.begin());
+  throw ModelError("adapter " + Escape(adapter_.path) + ": the model has no layer for tensor " +
+                       Escape(adapter_.modules[first].tensor_name) + " (" + std::to_string(left) + " of " +
+                       std::to_string(adapter_.modules.size()) + " modules do not fit)",
+                   "Check that the adapter was trained on this model.");
 }
 
 }  // namespace vllm

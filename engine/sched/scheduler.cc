@@ -136,6 +136,8 @@ const SchedulerOutput& Scheduler::Schedule() {
     num_steps_alone_ = std::min(kMaxStepsAlone, (budget_of_others - token_budget) / kTokensPerStepAlone);
   }
   BuildOutput();
+  FindRunningLoRAs();
+  output_.lora_slots.assign(running_loras_.begin(), running_loras_.end());
   step_in_progress_ = !scheduled_.empty();
   return output_;
 }

@@ -240,7 +240,7 @@ class Scheduler {
   std::map<RequestId, std::unique_ptr<BeamGroup>> beam_groups_;  // by first_id
   std::unique_ptr<RequestQueue> waiting_;
   std::vector<Request*> running_;
-  std::vector<int32_t> running_loras_;  // the adapters of running_, up to date only in AdmitWaiting
+  std::vector<int32_t> running_loras_;  // the adapters of running_, up to date only in Schedule
   std::vector<Request*> skipped_;       // taken out of waiting_; empty except in ScheduleWaiting
   KVConnector* connector_ = nullptr;
   std::vector<Request*> loading_;  // kWaitingForRemoteKVs, in the order in which they started to wait

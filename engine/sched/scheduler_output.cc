@@ -26,6 +26,7 @@ void SchedulerOutput::Clear() {
   block_copies.clear();
   checkpoints.clear();
   checkpoint_block_ids.clear();
+  lora_slots.clear();
 }
 
 }  // namespace vllm

@@ -83,6 +83,7 @@ struct SchedulerOutput {
   // Of scheduled requests, in the order of num_scheduled_tokens, those of a request by ascending position.
   std::vector<ScheduledCheckpoint> checkpoints;
   std::vector<int32_t> checkpoint_block_ids;
+  std::vector<int32_t> lora_slots;  // the different LoRA adapters of the running requests
 
   void Clear();
 };

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "engine/layers/load_context.h"
-#include "engine/lora/lora_modules.h"
 #include "engine/model_loader/packed_cache/packed_store.h"
 #include "engine/model_loader/shared_weights.h"
 #include "engine/models/registry.h"
@@ -32,12 +31,11 @@ void Worker::LoadModel(const WeightSource& weights, std::string_view isa, Calibr
   SharedWeights* const all_shared = config_.load.shared_weights.get();
   SharedRankWeights* const shared = all_shared == nullptr ? nullptr : &all_shared->rank(step_.rank());
   const auto build = [&](WeightMemory& memory) {
-    LoRAModules lora(config_.lora.adapters, weights);
-    const LoadContext load{config_,     weights, memory, step_, lora.num_adapters() == 0 ? nullptr : &lora,
-                           calibration, moments};
+    const LoadContext load{config_, weights, memory, step_, &lora_layers_, calibration, moments};
     model_ = BuildModel(load);
     if (step_.rank() == 0) pooler_ = std::make_unique<Pooler>(load);
-    lora.CheckAllTaken();
+    for (const std::shared_ptr<const LoRAAdapter>& adapter : config_.lora.adapters) lora_layers_.Add(adapter, weights);
+    for (size_t slot = 0; slot < static_cast<size_t>(config_.NumLoRAsLoadedAtStart()); ++slot) lora_layers_.Load(slot);
     for (const MappedFile* file : weights.Files()) file->CheckUnchanged();
   };
   if (shared != nullptr && shared->is_complete()) {

@@ -13,6 +13,7 @@
 #include "engine/config/vllm_config.h"
 #include "engine/layers/attention/attention.h"
 #include "engine/layers/step_context.h"
+#include "engine/lora/lora_layers.h"
 #include "engine/model_loader/load_report.h"
 #include "engine/model_loader/weights.h"
 #include "engine/models/decoder/model.h"
@@ -55,6 +56,8 @@ class Worker {
   // may call these while no step runs.
   void CopyBlockOut(int32_t block_id, std::span<std::byte> payload) const { cache_.CopyBlockOut(block_id, payload); }
   void CopyBlockIn(int32_t block_id, std::span<const std::byte> payload) { cache_.CopyBlockIn(block_id, payload); }
+  // See LoRALayers. The number of adapters and what is loaded is the same on every rank between calls of the executor.
+  LoRALayers& lora_layers() { return lora_layers_; }
   // See ModelRunner::Execute. All ranks call it together.
   void Execute(const SchedulerOutput& scheduler_output, ModelRunnerOutput* output);
 
@@ -67,6 +70,7 @@ class Worker {
   Workspace workspace_;
   StepContext step_;
   LoadReport load_report_;
+  LoRALayers lora_layers_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<Pooler> pooler_;  // on rank 0
   KVCache cache_;

@@ -16,31 +16,16 @@
 #include "engine/lora/peft_config.h"
 #include "engine/model_loader/checkpoint/open_weights.h"
 #include "engine/model_loader/hf/hf_config.h"
+#include "tests/support/safetensors_bytes.h"
 #include "tests/support/temp_directory.h"
 
 namespace vllm {
 namespace {
 
-// A float32 tensor of ones.
-using Shapes = std::map<std::string, std::vector<int64_t>>;
+using testing_support::Shapes;
 
 std::string Safetensors(const Shapes& shapes) {
-  nlohmann::json header = nlohmann::json::object();
-  size_t offset = 0;
-  std::string data;
-  for (const auto& [name, shape] : shapes) {
-    size_t bytes = sizeof(float);
-    for (const int64_t size : shape) bytes *= static_cast<size_t>(size);
-    header[name] = {{"dtype", "F32"}, {"shape", shape}, {"data_offsets", {offset, offset + bytes}}};
-    offset += bytes;
-    for (size_t i = 0; i < bytes; i += sizeof(float)) {
-      const float one = 1.0f;
-      data.append(reinterpret_cast<const char*>(&one), sizeof one);
-    }
-  }
-  const std::string text = header.dump();
-  const uint64_t size = text.size();
-  return std::string(reinterpret_cast<const char*>(&size), sizeof size) + text + data;
+  return testing_support::SafetensorsBytes(shapes, [] { return 1.0f; });
 }
 
 const std::string kQ = "base_model.model.model.layers.0.self_attn.q_proj";
@@ -237,10 +222,11 @@ TEST_F(LoRAModulesTest, AModuleThatNoLayerTakesIsNamed) {
   tensors["base_model.model.model.layers.7.self_attn.q_proj.lora_A.weight"] = {2, 32};
   tensors["base_model.model.model.layers.7.self_attn.q_proj.lora_B.weight"] = {32, 2};
   Write(PlainConfig(), tensors);
-  const std::vector<std::shared_ptr<const LoRAAdapter>> adapters = {Load()};
-  LoRAModules modules(adapters, *base_);
-  EXPECT_NE(modules.Take(0, LoRAModule::Kind::kLinear, "model.layers.0.self_attn.q_proj", 32, 32), nullptr);
-  EXPECT_EQ(modules.Take(0, LoRAModule::Kind::kLinear, "model.layers.0.self_attn.k_proj", 32, 16), nullptr);
+  const std::shared_ptr<const LoRAAdapter> adapter = Load();
+  const std::string no_tied_head;
+  LoRAModules modules(*adapter, *base_, no_tied_head);
+  EXPECT_NE(modules.Take(LoRAModule::Kind::kLinear, "model.layers.0.self_attn.q_proj", 32, 32), nullptr);
+  EXPECT_EQ(modules.Take(LoRAModule::Kind::kLinear, "model.layers.0.self_attn.k_proj", 32, 16), nullptr);
   const std::string error = MessageOf<ModelError>([&] { modules.CheckAllTaken(); });
   EXPECT_NE(error.find("the model has no layer for tensor base_model.model.model.layers.7.self_attn.q_proj"
                        ".lora_A.weight (1 of 2 modules do not fit)"),
@@ -250,11 +236,12 @@ TEST_F(LoRAModulesTest, AModuleThatNoLayerTakesIsNamed) {
 
 TEST_F(LoRAModulesTest, AMatrixOfAnotherSizeThanTheLayerIsNamed) {
   Write(PlainConfig(), PlainTensors());
-  const std::vector<std::shared_ptr<const LoRAAdapter>> adapters = {Load()};
-  LoRAModules modules(adapters, *base_);
+  const std::shared_ptr<const LoRAAdapter> adapter = Load();
+  const std::string no_tied_head;
+  LoRAModules modules(*adapter, *base_, no_tied_head);
   const auto take = [&](int64_t in, int64_t out) {
     return MessageOf<ModelError>(
-        [&] { modules.Take(0, LoRAModule::Kind::kLinear, "model.layers.0.self_attn.q_proj", in, out); });
+        [&] { modules.Take(LoRAModule::Kind::kLinear, "model.layers.0.self_attn.q_proj", in, out); });
   };
   EXPECT_NE(take(64, 32).find("lora_A.weight does not fit the model: the input size is 32"), std::string::npos);
   EXPECT_NE(take(32, 64).find("lora_B.weight does not fit the model: the output size is 32"), std::string::npos);
@@ -264,10 +251,11 @@ TEST_F(LoRAModulesTest, ACopyOfTheBaseWeightThatDiffersIsRejected) {
   Shapes tensors = PlainTensors();
   tensors[kQ + ".base_layer.weight"] = {32, 32};
   Write(PlainConfig(), tensors);
-  const std::vector<std::shared_ptr<const LoRAAdapter>> adapters = {Load()};
-  LoRAModules modules(adapters, *base_);
+  const std::shared_ptr<const LoRAAdapter> adapter = Load();
+  const std::string no_tied_head;
+  LoRAModules modules(*adapter, *base_, no_tied_head);
   const std::string error = MessageOf<ModelError>(
-      [&] { modules.Take(0, LoRAModule::Kind::kLinear, "model.layers.0.self_attn.q_proj", 32, 32); });
+      [&] { modules.Take(LoRAModule::Kind::kLinear, "model.layers.0.self_attn.q_proj", 32, 32); });
   EXPECT_NE(error.find("this copy of a weight of the base model differs"), std::string::npos) << error;
 }
 

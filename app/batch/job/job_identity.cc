@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "app/cli/parse_value.h"
+#include "app/installed/find_model.h"
 #include "app/model/model_digest.h"
 #include "engine/config/errors.h"
 #include "engine/config/hash.h"
@@ -29,9 +30,9 @@ constexpr auto kFreeFlags = std::to_array<std::string_view>(
      "model",
      // the engine gives the same tokens with every value of these
      "packed-cache-size", "kv-disk-cache", "data-parallel-size", "threads-per-rank", "max-num-seqs", "max-loras",
-     "max-lora-rank", "max-num-batched-tokens", "long-prefill-token-threshold", "block-size", "kv-cache-memory",
-     "num-kv-blocks", "enable-prefix-caching", "enable-chunked-prefill", "enable-jump-decoding", "speculative-config",
-     "scheduling-policy", "max-output-memory", "publish", "trace",
+     "max-lora-rank", "max-cpu-loras", "max-num-batched-tokens", "long-prefill-token-threshold", "block-size",
+     "kv-cache-memory", "num-kv-blocks", "enable-prefix-caching", "enable-chunked-prefill", "enable-jump-decoding",
+     "speculative-config", "scheduling-policy", "max-output-memory", "publish", "trace",
      // compared as what they stand for
      "isa", "preset", "param",
      // what the program shows and stores
@@ -63,7 +64,7 @@ std::string AdapterText(const std::string& value) {
   const size_t equals = value.find('=');
   if (equals == std::string::npos) return value;
   ModelLocation location;
-  location.directory = value.substr(equals + 1);
+  location.directory = FindAdapter(value.substr(equals + 1));
   std::error_code error;
   if (std::filesystem::is_regular_file(location.directory, error)) location.gguf_file = location.directory;
   return value.substr(0, equals) + "=" + HexText(ModelContentDigest(location));

@@ -9,6 +9,7 @@
 #include "app/output/request_stats.h"
 #include "app/output/size_text.h"
 #include "app/terminal/output_stream.h"
+#include "engine/config/errors.h"
 #include "engine/lora/lora_adapter.h"
 
 namespace vllm::app {
@@ -51,12 +52,18 @@ std::string OutsideText(const ChatSession& session) {
 
 SlashResult LoRACommand(const std::string& arguments, ChatSession& session) {
   if (!arguments.empty()) {
-    session.SetLoRA(arguments == "off" ? "" : arguments);
-    PrintNote(session.lora().empty() ? "[answers of the base model]" : "[answers with the adapter " + arguments + "]");
+    try {
+      session.SetLoRA(arguments == "off" ? "" : arguments);
+    } catch (const ModelError& error) {
+      PrintError(error.what(), error.hint());
+      return {};
+    }
+    PrintNote(session.lora().empty() ? "[answers of the base model]"
+                                     : "[answers with the adapter " + session.lora() + "]");
     return {};
   }
-  const auto& adapters = session.model().engine->config().lora.adapters;
-  if (adapters.empty()) PrintNote("[no adapters; load one with --lora NAME=PATH]");
+  const auto adapters = NamedAdapters(session.model().engine->config().lora.adapters);
+  if (adapters.empty()) PrintNote("[no adapters; load one with /lora NAME=PATH]");
   for (const auto& adapter : adapters) {
     PrintNote((adapter->name == session.lora() ? "* " : "  ") + adapter->name + "  " + adapter->path);
   }

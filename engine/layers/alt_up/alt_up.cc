@@ -126,8 +126,7 @@ AltUpStreams::AltUpStreams(const LoadContext& load, const ModelConfig& model, co
     : step_(load.step),
       hidden_size_(model.hidden_size),
       shard_(ShardOf(model.hidden_size, load.step.rank(), load.step.world_size())) {
-  const auto add = [&](const std::string& name, std::vector<RowParallelLinear>& linears) {
-    linears.reserve(static_cast<size_t>(spec.num_streams - 1));
+  const auto add = [&](const std::string& name, std::deque<RowParallelLinear>& linears) {
     for (int64_t i = 0; i + 1 < spec.num_streams; ++i) {
       linears.emplace_back(load, model, prefix + name + std::to_string(i), hidden_size_, hidden_size_, shard_, false);
     }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -90,7 +91,7 @@ class AltUpStreams {
   const StepContext& step_;
   int64_t hidden_size_;
   Shard shard_;  // the rank's columns of the projections
-  std::vector<RowParallelLinear> projections_, unembed_projections_;
+  std::deque<RowParallelLinear> projections_, unembed_projections_;
 };
 
 }  // namespace vllm

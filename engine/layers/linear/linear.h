@@ -27,7 +27,7 @@ class ColumnParallelLinear {
   // Reserves the rank's scratch for Forward with up to `max_rows` rows.
   void Reserve(int64_t max_rows) const {
     weight_.Reserve(step_, max_rows);
-    lora_.Reserve(step_, max_rows);
+    lora_.Reserve(max_rows);
   }
   // x: [num_rows, in_features], y: [num_rows, out_features()], with rows x_stride and y_stride floats apart. See
   // ModelInput for lora_slots, [num_rows] or null.
@@ -51,7 +51,7 @@ class RowParallelLinear {
 
   void Reserve(int64_t max_rows) const {
     weight_.Reserve(step_, max_rows);
-    lora_.Reserve(step_, max_rows);
+    lora_.Reserve(max_rows);
   }
   // x: [num_rows, in_shard.count], with rows x_stride floats apart; y: [num_rows, out_features], contiguous. See
   // ModelInput for lora_slots, [num_rows] or null.
@@ -63,8 +63,8 @@ class RowParallelLinear {
   const StepContext& step_;
   LinearWeight weight_;
   std::vector<float> bias_;
-  LoRALinear lora_;
   bool reduce_;
+  LoRALinear lora_;
 };
 
 }  // namespace vllm

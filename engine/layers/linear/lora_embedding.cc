@@ -1,5 +1,7 @@
 #include "engine/layers/linear/lora_embedding.h"
 
+#include <utility>
+
 #include "engine/layers/for_each_row.h"
 #include "kernels/matrix/packed_matrix.h"
 
@@ -19,17 +21,27 @@ std::vector<float> Transposed(const TensorView& view, float factor) {
 
 }  // namespace
 
-LoRAEmbedding::LoRAEmbedding(const LoadContext& load, const std::string& name, int64_t vocab_size, int64_t hidden_size)
-    : hidden_size_(hidden_size) {
-  if (load.lora == nullptr) return;
-  for (size_t slot = 0; slot < load.lora->num_adapters(); ++slot) {
-    const LoRAModule* module = load.lora->Take(slot, LoRAModule::Kind::kEmbedding, name, vocab_size, hidden_size);
-    if (module == nullptr) continue;
-    adapters_.resize(load.lora->num_adapters());
-    adapters_[slot] = {module->rank, Transposed(module->a, static_cast<float>(module->scale)),
-                       Transposed(module->b, 1.0f)};
-  }
+LoRAEmbedding::LoRAEmbedding(const LoadContext& load, std::string name, int64_t vocab_size, int64_t hidden_size)
+    : name_(std::move(name)), vocab_size_(vocab_size), hidden_size_(hidden_size) {
+  if (load.lora != nullptr) load.lora->Register(this);
 }
+
+void LoRAEmbedding::Take(size_t slot, LoRAModules& modules) {
+  if (taken_.size() <= slot) {
+    taken_.resize(slot + 1);
+    adapters_.resize(slot + 1);
+  }
+  taken_[slot] = modules.Take(LoRAModule::Kind::kEmbedding, name_, vocab_size_, hidden_size_);
+}
+
+void LoRAEmbedding::Load(size_t slot) {
+  const LoRAModule* const module = taken_[slot];
+  if (module == nullptr) return;
+  adapters_[slot] = {module->rank, Transposed(module->a, static_cast<float>(module->scale)),
+                     Transposed(module->b, 1.0f)};
+}
+
+void LoRAEmbedding::Unload(size_t slot) { adapters_[slot] = {}; }
 
 void LoRAEmbedding::Add(const StepContext& step, const int32_t* slots, std::span<const int32_t> token_ids,
                         float* rows) const {

@@ -1,5 +1,5 @@
 // LoRAEmbedding: what the LoRA adapters add to the token embedding. Replicated on every rank. Owned by the
-// DecoderModel. Built at load, then used by the rank's thread.
+// DecoderModel; used on the rank's thread.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,21 @@
 
 #include "engine/layers/linear/linear_matrix.h"
 #include "engine/layers/load_context.h"
-#include "engine/lora/lora_modules.h"
+#include "engine/lora/lora_layers.h"
 
 namespace vllm {
 
-class LoRAEmbedding {
+class LoRAEmbedding final : public LoRALayer {
  public:
-  // Takes the modules of the embedding `name`, without ".weight", from load.lora, which may be null. Throws ModelError
-  // if a module does not fit a weight [vocab_size, hidden_size].
-  LoRAEmbedding(const LoadContext& load, const std::string& name, int64_t vocab_size, int64_t hidden_size);
+  // Adapters change the embedding `name`, without ".weight", whose weight is [vocab_size, hidden_size]. Registers
+  // itself with load.lora, which may be null.
+  LoRAEmbedding(const LoadContext& load, std::string name, int64_t vocab_size, int64_t hidden_size);
+  LoRAEmbedding(const LoRAEmbedding&) = delete;
+  LoRAEmbedding& operator=(const LoRAEmbedding&) = delete;
+
+  void Take(size_t slot, LoRAModules& modules) override;
+  void Load(size_t slot) override;
+  void Unload(size_t slot) override;
 
   // Adds to each row of `rows`, [token_ids.size(), hidden_size], the part of adapter slots[row], nothing if it is below
   // 0. `slots` may be null.
@@ -26,12 +32,14 @@ class LoRAEmbedding {
 
  private:
   struct Adapter {
-    int64_t rank = 0;      // 0: does not change the embedding
+    int64_t rank = 0;      // 0: is not loaded or does not change the embedding
     std::vector<float> a;  // [vocab_size, rank], multiplied by the scale
     std::vector<float> b;  // [rank, hidden_size]
   };
-  int64_t hidden_size_;
-  std::vector<Adapter> adapters_;  // by slot; empty: none changes the embedding
+  std::string name_;
+  int64_t vocab_size_, hidden_size_;
+  std::vector<const LoRAModule*> taken_;  // by slot; null: does not change the embedding
+  std::vector<Adapter> adapters_;         // by slot
 };
 
 }  // namespace vllm

@@ -34,8 +34,8 @@ void ForEachTask(const StepContext& step, int64_t count, int64_t work, const F& 
 // Packs rows of floating-point matrices in the type of the model, like vLLM with lora_dtype auto. source(i) returns row
 // i. In a decode step, the time to read A and B counts, which is half as long as for float32.
 template <typename F>
-kernels::PackedMatrix PackFloats(const LoadContext& load, int64_t num_rows, int64_t num_columns, F&& source) {
-  kernels::PackedMatrix matrix(num_rows, num_columns, load.config.model.dtype);
+kernels::PackedMatrix PackFloats(kernels::DType dtype, int64_t num_rows, int64_t num_columns, F&& source) {
+  kernels::PackedMatrix matrix(num_rows, num_columns, dtype);
   std::array<kernels::SourceRow, kernels::kPanelRows> rows;
   for (int64_t begin = 0; begin < num_rows; begin += kernels::kPanelRows) {
     const auto count = static_cast<size_t>(std::min(kernels::kPanelRows, num_rows - begin));
@@ -62,37 +62,6 @@ float* Floats(kernels::AlignedBuffer& buffer, int64_t count) {
   return buffer.as<float>();
 }
 
-// Returns the norms of rows of W + scale * B A, over all ranks' columns. `rows` are the rows of B, the first of which
-// belongs to row first_output of layer.weight.
-std::vector<float> RowNorms(const LoadContext& load, const LoRALinear::Layer& layer, const LoRAModule& module,
-                            int64_t first_output, const std::vector<int64_t>& rows) {
-  if (layer.weight == nullptr) {
-    throw ModelError("cannot apply " + Escape(module.magnitude->name) + ": DoRA of this layer is not supported");
-  }
-  const int64_t width = layer.columns.count;
-  std::vector<float> a(static_cast<size_t>(module.rank * width));
-  for (int64_t k = 0; k < module.rank; ++k) {
-    const kernels::SourceRow row = RowOf(module.a, k, layer.columns.begin);
-    kernels::ConvertToFloat(row.data, row.dtype, width, a.data() + k * width);
-  }
-  layer.weight->Reserve(load.step, 1);
-  std::vector<float> norms(rows.size());
-  ForEachRow(load.step, static_cast<int64_t>(rows.size()), width * module.rank, [&](int64_t i, int thread) {
-    std::vector<float> sum(static_cast<size_t>(width)), b(static_cast<size_t>(module.rank));
-    const kernels::SourceRow row = RowOf(module.b, rows[static_cast<size_t>(i)]);
-    kernels::ConvertToFloat(row.data, row.dtype, module.rank, b.data());
-    layer.weight->UnpackRow(load.step, first_output + i, thread, sum.data());
-    for (int64_t k = 0; k < module.rank; ++k) {
-      const float factor = static_cast<float>(module.scale) * b[static_cast<size_t>(k)];
-      load.step.kernels->add_scaled(sum.data(), a.data() + k * width, factor, width);
-    }
-    norms[static_cast<size_t>(i)] = load.step.kernels->sum_of_squares(sum.data(), width);
-  });
-  if (width != layer.in_features) load.step.communicator->AllReduce(norms.data(), static_cast<int64_t>(norms.size()));
-  for (float& norm : norms) norm = std::sqrt(norm);
-  return norms;
-}
-
 }  // namespace
 
 struct LoRALinear::Shrink {
@@ -113,65 +82,90 @@ struct LoRALinear::Shrink {
   }
 };
 
-LoRALinear::LoRALinear(const LoadContext& load, const Layer& layer) : num_inputs_(layer.columns.count) {
-  const std::vector<OutputSlice>& slices = layer.slices;
-  for (const OutputSlice& slice : slices) num_outputs_ += slice.shard.count;
-  if (load.lora == nullptr) return;
-  for (size_t slot = 0; slot < load.lora->num_adapters(); ++slot) {
-    auto adapter = std::make_unique<Adapter>();
-    Shrink shrink;
-    int64_t output = 0;
-    for (size_t begin = 0, end = 0; begin < slices.size(); begin = end) {
-      // Slices of one matrix, such as the heads of a fused QKV matrix, are one block.
-      Block block;
-      block.first_output = output;
-      for (end = begin; end < slices.size() && slices[end].name == slices[begin].name; ++end) {
-        block.num_outputs += slices[end].shard.count;
-      }
-      output += block.num_outputs;
-      const LoRAModule* module = load.lora->Take(slot, LoRAModule::Kind::kLinear, slices[begin].name, layer.in_features,
-                                                 slices[begin].total_rows);
-      if (module == nullptr || block.num_outputs == 0) continue;
-      if (module->rank > 0) block.first_rank = shrink.Push(*module);
-      AddBlock(load, layer, *module, std::span(slices).subspan(begin, end - begin), std::move(block), *adapter);
-    }
-    if (adapter->blocks.empty()) continue;
-    adapter->rank = shrink.rank;
-    if (shrink.rank > 0) {
-      size_t next = 0;
-      adapter->a = PackFloats(load, shrink.rank, num_inputs_, [&](int64_t row) {
-        while (row - shrink.modules[next].first_rank >= shrink.modules[next].module->rank) ++next;
-        const Shrink::Module& from = shrink.modules[next];
-        adapter->scales.push_back(static_cast<float>(from.module->scale));
-        return RowOf(from.module->a, row - from.first_rank, layer.columns.begin);
-      });
-    }
-    max_rank_ = std::max(max_rank_, adapter->rank);
-    adapters_.resize(load.lora->num_adapters());
-    adapters_[slot] = std::move(adapter);
-  }
+LoRALinear::LoRALinear(const LoadContext& load, Layer layer)
+    : step_(load.step), dtype_(load.config.model.dtype), layer_(std::move(layer)), num_inputs_(layer_.columns.count) {
+  for (const OutputSlice& slice : layer_.slices) num_outputs_ += slice.shard.count;
+  if (load.lora != nullptr) load.lora->Register(this);
 }
 
-void LoRALinear::AddBlock(const LoadContext& load, const Layer& layer, const LoRAModule& module,
-                          std::span<const OutputSlice> slices, Block block, Adapter& adapter) {
+void LoRALinear::Take(size_t slot, LoRAModules& modules) {
+  if (taken_.size() <= slot) {
+    taken_.resize(slot + 1);
+    adapters_.resize(slot + 1);
+  }
+  std::vector<TakenModule>& all = taken_[slot];
+  all.clear();
+  const std::vector<OutputSlice>& slices = layer_.slices;
+  int64_t output = 0, rank = 0;
+  for (size_t begin = 0, end = 0; begin < slices.size(); begin = end) {
+    TakenModule taken{.first_slice = begin, .first_output = output};
+    for (end = begin; end < slices.size() && slices[end].name == slices[begin].name; ++end) {
+      taken.num_outputs += slices[end].shard.count;
+    }
+    taken.num_slices = end - begin;
+    output += taken.num_outputs;
+    taken.module =
+        modules.Take(LoRAModule::Kind::kLinear, slices[begin].name, layer_.in_features, slices[begin].total_rows);
+    if (taken.module == nullptr || taken.num_outputs == 0) continue;
+    if (taken.module->magnitude && layer_.weight == nullptr) {
+      throw ModelError("cannot apply " + Escape(taken.module->magnitude->name) +
+                       ": DoRA of this layer is not supported");
+    }
+    rank += taken.module->rank;
+    all.push_back(taken);
+  }
+  max_rank_ = std::max(max_rank_, rank);
+}
+
+void LoRALinear::Load(size_t slot) {
+  const std::vector<TakenModule>& all = taken_[slot];
+  if (all.empty()) return;
+  auto adapter = std::make_unique<Adapter>();
+  Shrink shrink;
+  for (const TakenModule& taken : all) {
+    AddBlock(taken, taken.module->rank > 0 ? shrink.Push(*taken.module) : 0, *adapter);
+  }
+  if (adapter->blocks.empty()) return;
+  adapter->rank = shrink.rank;
+  if (shrink.rank > 0) {
+    size_t next = 0;
+    adapter->a = PackFloats(dtype_, shrink.rank, num_inputs_, [&](int64_t row) {
+      while (row - shrink.modules[next].first_rank >= shrink.modules[next].module->rank) ++next;
+      const Shrink::Module& from = shrink.modules[next];
+      adapter->scales.push_back(static_cast<float>(from.module->scale));
+      return RowOf(from.module->a, row - from.first_rank, layer_.columns.begin);
+    });
+  }
+  adapters_[slot] = std::move(adapter);
+  if (max_rows_ > 0) Reserve(max_rows_);
+}
+
+void LoRALinear::Unload(size_t slot) { adapters_[slot].reset(); }
+
+void LoRALinear::AddBlock(const TakenModule& taken, int64_t first_rank, Adapter& adapter) const {
+  const LoRAModule& module = *taken.module;
+  Block block;
+  block.first_output = taken.first_output;
+  block.num_outputs = taken.num_outputs;
+  block.first_rank = first_rank;
   std::vector<int64_t> rows;  // of the module's B
   rows.reserve(static_cast<size_t>(block.num_outputs));
-  for (const OutputSlice& slice : slices) {
+  for (const OutputSlice& slice : std::span(layer_.slices).subspan(taken.first_slice, taken.num_slices)) {
     for (int64_t i = 0; i < slice.shard.count; ++i) rows.push_back(slice.shard.begin + i);
   }
   if (module.rank > 0) {
-    block.b = PackFloats(load, block.num_outputs, module.rank,
+    block.b = PackFloats(dtype_, block.num_outputs, module.rank,
                          [&](int64_t i) { return RowOf(module.b, rows[static_cast<size_t>(i)]); });
   }
   const std::span<const float> base_bias =
-      layer.bias.empty() ? layer.bias : layer.bias.subspan(static_cast<size_t>(block.first_output), rows.size());
-  if (module.b_bias && layer.adds_bias) {
+      layer_.bias.empty() ? layer_.bias : layer_.bias.subspan(static_cast<size_t>(block.first_output), rows.size());
+  if (module.b_bias && layer_.adds_bias) {
     const std::vector<float> bias = ReadVector(*module.b_bias);
     for (const int64_t row : rows) {
       block.b_bias.push_back(static_cast<float>(module.scale) * bias[static_cast<size_t>(row)]);
     }
   }
-  if (module.bias && layer.adds_bias) {
+  if (module.bias && layer_.adds_bias) {
     const std::vector<float> bias = ReadVector(*module.bias);
     for (size_t i = 0; i < rows.size(); ++i) {
       block.bias.push_back(bias[static_cast<size_t>(rows[i])] - (base_bias.empty() ? 0.0f : base_bias[i]));
@@ -179,18 +173,47 @@ void LoRALinear::AddBlock(const LoadContext& load, const Layer& layer, const LoR
   }
   if (module.magnitude) {
     const std::vector<float> magnitude = ReadVector(*module.magnitude);
-    const std::vector<float> norms = RowNorms(load, layer, module, block.first_output, rows);
+    const std::vector<float> norms = RowNorms(module, block.first_output, rows);
     for (size_t i = 0; i < rows.size(); ++i) {
       block.magnitude.push_back(magnitude[static_cast<size_t>(rows[i])] / norms[i]);
     }
-    if (layer.y_has_bias) block.base_bias.assign(base_bias.begin(), base_bias.end());
+    if (layer_.y_has_bias) block.base_bias.assign(base_bias.begin(), base_bias.end());
   }
   if (block.b || !block.bias.empty()) adapter.blocks.push_back(std::move(block));
 }
 
-void LoRALinear::Reserve(const StepContext& step, int64_t max_rows) const {
+// Returns the norms of rows of W + scale * B A, over all ranks' columns. `rows` are the rows of B, the first of which
+// belongs to row first_output of layer_.weight.
+std::vector<float> LoRALinear::RowNorms(const LoRAModule& module, int64_t first_output,
+                                        const std::vector<int64_t>& rows) const {
+  const int64_t width = layer_.columns.count;
+  std::vector<float> a(static_cast<size_t>(module.rank * width));
+  for (int64_t k = 0; k < module.rank; ++k) {
+    const kernels::SourceRow row = RowOf(module.a, k, layer_.columns.begin);
+    kernels::ConvertToFloat(row.data, row.dtype, width, a.data() + k * width);
+  }
+  layer_.weight->Reserve(step_, 1);
+  std::vector<float> norms(rows.size());
+  ForEachRow(step_, static_cast<int64_t>(rows.size()), width * module.rank, [&](int64_t i, int thread) {
+    std::vector<float> sum(static_cast<size_t>(width)), b(static_cast<size_t>(module.rank));
+    const kernels::SourceRow row = RowOf(module.b, rows[static_cast<size_t>(i)]);
+    kernels::ConvertToFloat(row.data, row.dtype, module.rank, b.data());
+    layer_.weight->UnpackRow(step_, first_output + i, thread, sum.data());
+    for (int64_t k = 0; k < module.rank; ++k) {
+      const float factor = static_cast<float>(module.scale) * b[static_cast<size_t>(k)];
+      step_.kernels->add_scaled(sum.data(), a.data() + k * width, factor, width);
+    }
+    norms[static_cast<size_t>(i)] = step_.kernels->sum_of_squares(sum.data(), width);
+  });
+  if (width != layer_.in_features) step_.communicator->AllReduce(norms.data(), static_cast<int64_t>(norms.size()));
+  for (float& norm : norms) norm = std::sqrt(norm);
+  return norms;
+}
+
+void LoRALinear::Reserve(int64_t max_rows) const {
+  max_rows_ = max_rows;
   if (adapters_.empty()) return;
-  LoRAWorkspace& workspace = step.workspace->lora;
+  LoRAWorkspace& workspace = step_.workspace->lora;
   workspace.rows.reserve(static_cast<size_t>(max_rows));
   workspace.begin.reserve(adapters_.size() + 1);
   const int64_t rows = std::min(max_rows, kRowsAtOnce);
@@ -198,25 +221,18 @@ void LoRALinear::Reserve(const StepContext& step, int64_t max_rows) const {
   Floats(workspace.x, rows * num_inputs_);
   Floats(workspace.shrunk, rows * max_rank_);
   Floats(workspace.delta, rows * num_outputs_);
-  size_t max_runs = 0;
-  for (const std::unique_ptr<const Adapter>& adapter : adapters_) {
-    size_t num_runs = 0;
-    if (adapter == nullptr) continue;
-    for (const Block& block : adapter->blocks)
-      num_runs += static_cast<size_t>(block.num_outputs / kernels::kPanelRows + 1);
-    max_runs = std::max(max_runs, num_runs);
-  }
+  const size_t max_runs = static_cast<size_t>(num_outputs_ / kernels::kPanelRows) + layer_.slices.size();
   workspace.runs.reserve(max_runs * static_cast<size_t>(rows));
 }
 
-void LoRALinear::Add(const StepContext& step, const int32_t* slots, const float* x, int64_t x_stride, int64_t num_rows,
-                     float* y, int64_t y_stride) const {
+void LoRALinear::Add(const int32_t* slots, const float* x, int64_t x_stride, int64_t num_rows, float* y,
+                     int64_t y_stride) const {
   if (slots == nullptr || adapters_.empty()) return;
   const auto has_adapter = [&](int64_t row) {
     return slots[row] >= 0 && adapters_[static_cast<size_t>(slots[row])] != nullptr;
   };
   // A counting sort by slot keeps each adapter's rows in ascending order.
-  LoRAWorkspace& workspace = step.workspace->lora;
+  LoRAWorkspace& workspace = step_.workspace->lora;
   workspace.begin.assign(adapters_.size() + 1, 0);
   for (int64_t row = 0; row < num_rows; ++row) {
     if (has_adapter(row)) ++workspace.begin[static_cast<size_t>(slots[row]) + 1];
@@ -238,12 +254,12 @@ void LoRALinear::Add(const StepContext& step, const int32_t* slots, const float*
       if (workspace.pieces.empty() || workspace.pieces.back().slot != slot) workspace.pieces.push_back({slot, i, 0});
       ++workspace.pieces.back().count;
     }
-    AddRound(step, {rows, x, x_stride, y, y_stride});
+    AddRound({rows, x, x_stride, y, y_stride});
   }
 }
 
-void LoRALinear::AddRound(const StepContext& step, const Round& round) const {
-  LoRAWorkspace& workspace = step.workspace->lora;
+void LoRALinear::AddRound(const Round& round) const {
+  LoRAWorkspace& workspace = step_.workspace->lora;
   const auto count = static_cast<int64_t>(round.rows.size());
   Floats(workspace.x, count * num_inputs_);
   Floats(workspace.shrunk, count * max_rank_);
@@ -251,7 +267,7 @@ void LoRALinear::AddRound(const StepContext& step, const Round& round) const {
 
   // B is read once per adapter, so its runs have all rows of the adapter. There are enough runs for all threads.
   workspace.runs.clear();
-  const int64_t max_runs = 4 * step.threads->num_threads();
+  const int64_t max_runs = 4 * step_.threads->num_threads();
   for (const LoRAWorkspace::Piece& piece : workspace.pieces) {
     const Adapter& adapter = *adapters_[piece.slot];
     for (size_t b = 0; b < adapter.blocks.size(); ++b) {
@@ -272,16 +288,16 @@ void LoRALinear::AddRound(const StepContext& step, const Round& round) const {
     piece.count -= kRowsPerPiece;
     workspace.pieces.insert(workspace.pieces.begin() + static_cast<std::ptrdiff_t>(i) + 1, piece);
   }
-  ForEachTask(step, static_cast<int64_t>(workspace.pieces.size()), count * num_inputs_ * max_rank_,
-              [&](int64_t i) { ShrinkPiece(step, round, workspace.pieces[static_cast<size_t>(i)]); });
-  ForEachTask(step, static_cast<int64_t>(workspace.runs.size()), count * num_outputs_ * max_rank_,
-              [&](int64_t i) { Expand(step, round, workspace.runs[static_cast<size_t>(i)]); });
+  ForEachTask(step_, static_cast<int64_t>(workspace.pieces.size()), count * num_inputs_ * max_rank_,
+              [&](int64_t i) { ShrinkPiece(round, workspace.pieces[static_cast<size_t>(i)]); });
+  ForEachTask(step_, static_cast<int64_t>(workspace.runs.size()), count * num_outputs_ * max_rank_,
+              [&](int64_t i) { Expand(round, workspace.runs[static_cast<size_t>(i)]); });
 }
 
-void LoRALinear::ShrinkPiece(const StepContext& step, const Round& round, const LoRAWorkspace::Piece& piece) const {
+void LoRALinear::ShrinkPiece(const Round& round, const LoRAWorkspace::Piece& piece) const {
   const Adapter& adapter = *adapters_[piece.slot];
   if (!adapter.a) return;
-  LoRAWorkspace& workspace = step.workspace->lora;
+  LoRAWorkspace& workspace = step_.workspace->lora;
   const auto rows = round.rows.subspan(static_cast<size_t>(piece.begin), static_cast<size_t>(piece.count));
   const float* x = round.x + rows.front() * round.x_stride;
   int64_t x_stride = round.x_stride;
@@ -296,41 +312,40 @@ void LoRALinear::ShrinkPiece(const StepContext& step, const Round& round, const 
   }
   float* const shrunk = workspace.shrunk.as<float>() + piece.begin * max_rank_;
   const kernels::PackedMatrixView& a = adapter.a->view();
-  step.kernels->linear(x, x_stride, piece.count, a, nullptr, shrunk, max_rank_, 0, a.num_panels());
+  step_.kernels->linear(x, x_stride, piece.count, a, nullptr, shrunk, max_rank_, 0, a.num_panels());
   for (int64_t i = 0; i < piece.count; ++i) {
     for (int64_t k = 0; k < adapter.rank; ++k) shrunk[i * max_rank_ + k] *= adapter.scales[static_cast<size_t>(k)];
   }
 }
 
-void LoRALinear::Expand(const StepContext& step, const Round& round, const LoRAWorkspace::Run& run) const {
-  LoRAWorkspace& workspace = step.workspace->lora;
+void LoRALinear::Expand(const Round& round, const LoRAWorkspace::Run& run) const {
+  LoRAWorkspace& workspace = step_.workspace->lora;
   const Block& block = adapters_[run.piece.slot]->blocks[run.block];
   float* const delta = workspace.delta.as<float>() + run.piece.begin * num_outputs_ + block.first_output;
   if (block.b) {
     const float* const shrunk = workspace.shrunk.as<float>() + run.piece.begin * max_rank_ + block.first_rank;
-    step.kernels->linear(shrunk, max_rank_, run.piece.count, block.b->view(),
-                         block.b_bias.empty() ? nullptr : block.b_bias.data(), delta, num_outputs_, run.begin_panel,
-                         run.end_panel);
+    step_.kernels->linear(shrunk, max_rank_, run.piece.count, block.b->view(),
+                          block.b_bias.empty() ? nullptr : block.b_bias.data(), delta, num_outputs_, run.begin_panel,
+                          run.end_panel);
   }
   const int64_t begin = run.begin_panel * kernels::kPanelRows;
   const int64_t end = std::min(block.num_outputs, run.end_panel * kernels::kPanelRows);
   for (int64_t i = 0; i < run.piece.count; ++i) {
     const int64_t row = round.rows[static_cast<size_t>(run.piece.begin + i)];
-    AddDelta(step, block, begin, end, delta + i * num_outputs_, round.y + row * round.y_stride + block.first_output);
+    AddDelta(block, begin, end, delta + i * num_outputs_, round.y + row * round.y_stride + block.first_output);
   }
 }
 
-void LoRALinear::AddDelta(const StepContext& step, const Block& block, int64_t begin, int64_t end, const float* delta,
-                          float* y) {
+void LoRALinear::AddDelta(const Block& block, int64_t begin, int64_t end, const float* delta, float* y) const {
   if (!block.magnitude.empty()) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       const float bias = block.base_bias.empty() ? 0.0f : block.base_bias[i];
       y[i] = block.magnitude[i] * (y[i] - bias + delta[i]) + bias;
     }
   } else if (block.b) {
-    step.kernels->add(y + begin, delta + begin, end - begin);
+    step_.kernels->add(y + begin, delta + begin, end - begin);
   }
-  if (!block.bias.empty()) step.kernels->add(y + begin, block.bias.data() + begin, end - begin);
+  if (!block.bias.empty()) step_.kernels->add(y + begin, block.bias.data() + begin, end - begin);
 }
 
 }  // namespace vllm

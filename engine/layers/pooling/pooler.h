@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <vector>
 
@@ -51,7 +52,7 @@ class Pooler {
   const StepContext& step_;
   const PoolerConfig& config_;
   int64_t hidden_size_;
-  std::vector<Layer> dense_, classifier_;
+  std::deque<Layer> dense_, classifier_;
 };
 
 }  // namespace vllm

@@ -125,7 +125,7 @@ void DecoderModel::BuildHead(const LoadContext& load, const DecoderSpec& spec, c
   if (load.lora != nullptr) load.lora->SetTiedHead(embedding);
   embed_tokens_lora_.emplace(load, prefix + spec.embed_tokens, config_.vocab_size, width);
   const std::vector<OutputSlice> head_slices = {{"lm_head", config_.vocab_size, vocab}};
-  lm_head_lora_ = LoRALinear(load, {.slices = head_slices, .in_features = width, .columns = {0, width}});
+  lm_head_lora_.emplace(load, LoRALinear::Layer{.slices = head_slices, .in_features = width, .columns = {0, width}});
   if (!spec.final_norm.empty()) {
     norm_.emplace(load, prefix + spec.final_norm, config_.hidden_size, spec.norm);
   }
@@ -150,7 +150,7 @@ size_t DecoderModel::ReserveScratch(int64_t max_tokens, int64_t max_logits_rows)
   for (const std::unique_ptr<DecoderLayer>& layer : layers_) layer->Reserve(max_tokens);
   embed_tokens_->Reserve(lm_head_ ? 1 : max_logits_rows);
   if (lm_head_) lm_head_->Reserve(max_logits_rows);
-  lm_head_lora_.Reserve(step_, max_logits_rows);
+  lm_head_lora_->Reserve(max_logits_rows);
   size_t bytes = scratch_.normed.size_bytes() + scratch_.delta.size_bytes() + scratch_.inner.size_bytes() +
                  embedded_.size_bytes() + projected_.size_bytes() + scratch_.per_layer_inputs.size_bytes() +
                  scratch_.streams.size_bytes() + scratch_.activated.size_bytes() + scratch_.laurel.size_bytes() +
@@ -216,7 +216,7 @@ void DecoderModel::ComputeLogits(const float* hidden, int64_t num_rows, float* l
   }
   (lm_head_ ? *lm_head_ : *embed_tokens_).Logits(x, num_rows, logits, logits_stride);
   const Shard shard = ShardOf(config_.vocab_size, step_.rank(), step_.world_size());
-  lm_head_lora_.Add(step_, lora_slots, x, EmbeddingWidth(config_), num_rows, logits + shard.begin, logits_stride);
+  lm_head_lora_->Add(lora_slots, x, EmbeddingWidth(config_), num_rows, logits + shard.begin, logits_stride);
   if (logits_scale_ == 1.0f && logits_softcap_ == 0.0f && lm_head_bias_.empty()) return;
   ForEachRow(step_, num_rows, 8 * shard.count, [&](int64_t row) {
     float* own = logits + row * logits_stride + shard.begin;

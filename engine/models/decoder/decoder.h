@@ -53,7 +53,7 @@ class DecoderModel final : public Model {
   // The adapters' parts of the embedding and of the output projection. If the two are tied, they are separate modules
   // for an adapter, as in PEFT.
   std::optional<LoRAEmbedding> embed_tokens_lora_;
-  LoRALinear lm_head_lora_;
+  std::optional<LoRALinear> lm_head_lora_;
   float embedding_scale_, logits_scale_, logits_softcap_;
   CachedLayers cached_layers_;
   LayerScratch scratch_;
