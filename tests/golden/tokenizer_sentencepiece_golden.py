@@ -1,7 +1,8 @@
 # Packages: sentencepiece, tokenizers (requirements.txt).
 """Makes tests/data/tokenizer/sentencepiece: small SentencePiece models, and the library's results for texts and ids.
 
-NAME.model  a model, trained here; in the *_unused models, some pieces are then marked as unused
+NAME.model  a model, trained here; in the *_unused models, some pieces are then marked as unused, and in the *_ties models,
+            scores are rounded to multiples of 0.3, so that many divisions of a text have almost the same score
 NAME.jsonl  {text, ids, decode} or {ids, decode}, one object per line
 
     python tests/golden/tokenizer_sentencepiece_golden.py [--output DIRECTORY]
@@ -12,6 +13,7 @@ import io
 import json
 import pathlib
 import random
+import struct
 import tempfile
 
 import sentencepiece
@@ -44,6 +46,7 @@ MODELS = {
     "unigram_suffix": dict(model_type="unigram", treat_whitespace_as_suffix=True, normalization_rule_name="identity"),
     "bpe_unused": dict(model_type="bpe", normalization_rule_name="identity", byte_fallback=True, vocab_size=560),
     "unigram_unused": dict(model_type="unigram", normalization_rule_name="identity"),
+    "unigram_ties": dict(model_type="unigram", vocab_size=400),
 }
 
 
@@ -69,6 +72,14 @@ def train(name, arguments):
                 count += 1
                 if count % 7 == 0:
                     fields[i] = (1, 2, proto.dump(proto.replaced(piece, 3, 0, 5)))
+    if name.endswith("_ties"):
+        for i, (number, kind, value) in enumerate(fields):
+            piece = proto.parse(value) if number == 1 else []
+            if number != 1 or proto.get(piece, 3, 1) != 1:
+                continue
+            (score,) = struct.unpack("<f", proto.get(piece, 2))
+            score = -0.3 * max(1, round(-score / 0.3))
+            fields[i] = (1, 2, proto.dump(proto.replaced(piece, 2, 5, struct.pack("<f", score))))
     # Loading needs neither the paths of training files (1, 2) nor the lists of symbols (30, 31).
     fields = [
         (n, k, proto.dump([f for f in proto.parse(v) if f[0] not in (1, 2, 31, 30)])) if n == 2 else (n, k, v)

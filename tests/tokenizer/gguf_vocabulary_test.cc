@@ -79,7 +79,7 @@ GgufVocabulary FromSentencePiece(const SentencePieceModel& model, const std::str
 }
 
 TEST(GgufVocabularyTest, AUnigramVocabularyMatchesItsSentencePieceModel) {
-  for (const char* name : {"unigram", "unigram_unused"}) {
+  for (const char* name : {"unigram", "unigram_unused", "unigram_ties", "unigram_bytes", "unigram_loose"}) {
     const std::string bytes = ReadTestFile(DataPath(std::string("sentencepiece/") + name + ".model"));
     SentencePieceModel model = ReadSentencePieceModel(bytes, "a test");
     // MakeGgufTokenizer treats unused tokens like normal tokens, so turn them into control tokens.

@@ -38,7 +38,7 @@ TEST_P(SmallModelTest, MatchesTheLibrary) {
 
 INSTANTIATE_TEST_SUITE_P(SentencePiece, SmallModelTest,
                          testing::Values("unigram", "unigram_bytes", "unigram_loose", "bpe", "bpe_bytes", "bpe_suffix",
-                                         "unigram_suffix", "bpe_unused", "unigram_unused"),
+                                         "unigram_suffix", "bpe_unused", "unigram_unused", "unigram_ties"),
                          [](const auto& param_info) { return std::string(param_info.param); });
 
 TEST(SentencePieceTest, RealModelsMatchTheLibrary) {

@@ -111,13 +111,15 @@ class GgufLoader {
   }
 
   // Adds control, unknown and user-defined tokens as added tokens. Encode cuts user-defined tokens out of the text
-  // before the model encodes the rest, and the others too if parse_special is true.
-  void AddSpecialTokens() {
+  // before the model encodes the rest, and the others too if parse_special is true. A model that finds user-defined
+  // tokens itself needs none of them as added tokens.
+  void AddSpecialTokens(bool with_user_defined = true) {
     std::vector<AddedToken> tokens;
     for (size_t id = 0; id < source_.tokens.size(); ++id) {
       const PieceType type = TypeOf(id);
       const bool special = type == PieceType::kControl || type == PieceType::kUnknown;
-      if (source_.tokens[id].empty() || (!special && type != PieceType::kUserDefined)) continue;
+      if (source_.tokens[id].empty()) continue;
+      if (!special && !(with_user_defined && type == PieceType::kUserDefined)) continue;
       AddedToken token;
       token.content = source_.tokens[id];
       token.special = special;
@@ -235,27 +237,34 @@ class GgufLoader {
     normalization.precompiled_charsmap = source_.precompiled_charsmap;
     normalization.add_dummy_prefix = source_.add_space_prefix.value_or(false);
     normalization.remove_extra_whitespaces = source_.remove_extra_whitespaces.value_or(false);
+    // The arithmetic is that of SentencePiece, with which these models were trained (see sentence_piece_loader.cc).
+    // llama.cpp adds scores in double precision, so it breaks ties differently, and has no byte fallback.
     float min_score = FLT_MAX;
     std::vector<double> scores;
     std::vector<TokenTrie::Entry> user_defined;
+    int64_t num_byte_tokens = 0;
     for (size_t id = 0; id < source_.tokens.size(); ++id) {
       const PieceType type = TypeOf(id);
       const bool in_text = type == PieceType::kNormal || type == PieceType::kUserDefined || type == PieceType::kUnused;
       if (type == PieceType::kNormal) min_score = std::min(min_score, ScoreOf(id));
       if (type == PieceType::kUserDefined) user_defined.push_back({source_.tokens[id], static_cast<int32_t>(id)});
-      // The score 0 favors user-defined tokens, because the other scores are log probabilities below 0.
-      scores.push_back(!in_text ? Unigram::kNotUsed : type == PieceType::kUserDefined ? 0.0 : double{ScoreOf(id)});
+      num_byte_tokens += type == PieceType::kByte ? 1 : 0;
+      scores.push_back(!in_text                          ? Unigram::kNotUsed
+                       : type == PieceType::kUserDefined ? Unigram::UserDefinedScore(source_.tokens[id])
+                                                         : double{ScoreOf(id)});
     }
     parts_->normalizer =
         std::make_unique<SentencePieceNormalizer>(normalization, TokenTrie(std::move(user_defined)), name_);
     UnigramConfig config;
     config.unk_id = IdOf(source_.unk_id, defaults.unk, "unknown_token_id");
     config.unk_score = double{min_score - static_cast<float>(Unigram::kUnkPenalty)};
+    config.single_precision = true;
+    config.byte_fallback = num_byte_tokens == 256;
     parts_->model = std::make_unique<Unigram>(config, MakeVocabulary(), std::move(scores));
     parts_->kind = "Unigram";
-    AddSpecialTokens();
+    AddSpecialTokens(/*with_user_defined=*/false);
     SetPostProcessor(defaults);
-    SetSpaceDecoder(normalization.add_dummy_prefix || normalization.remove_extra_whitespaces, false);
+    SetSpaceDecoder(normalization.add_dummy_prefix || normalization.remove_extra_whitespaces, config.byte_fallback);
   }
 
   // In GGUF, a token at the start of a word has the prefix U+2581, and the other tokens lack the prefix "##".

@@ -49,8 +49,7 @@ std::unique_ptr<TokenModel> MakeUnigram(const SentencePieceModel& model, int32_t
   for (const Piece& piece : model.pieces) {
     double score = Unigram::kNotUsed;
     if (piece.type == PieceType::kNormal) score = static_cast<double>(piece.score);
-    // User-defined pieces should nearly always win. The bonus is that of SentencePiece 0.2.3.
-    if (piece.type == PieceType::kUserDefined) score = 0.1 * static_cast<double>(piece.text.size()) - 0.1;
+    if (piece.type == PieceType::kUserDefined) score = Unigram::UserDefinedScore(piece.text);
     scores.push_back(score);
   }
   UnigramConfig config;
