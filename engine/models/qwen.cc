@@ -32,7 +32,9 @@ DecoderSpec Qwen3Spec(const ModelConfig& config) {
   for (size_t i = 0; i < spec.layer.size(); ++i) {
     LayerSpec& layer = spec.layer[i];
     layer.attention.qk_norm.kind = QkNormKind::kHead;
-    if (config.layers[i].is_moe) layer.moe = BaseMoeSpec(config, layer.mlp);
+    if (!config.layers[i].is_moe) continue;
+    layer.moe = BaseMoeSpec(config, layer.mlp);
+    if (config.model_type == "qwen3_vl_moe_text") layer.moe->layout = ExpertLayout::kTransposed;
   }
   return spec;
 }

@@ -142,6 +142,8 @@ constexpr Architecture kArchitectures[] = {
     {{"Qwen2_5_VLForConditionalGeneration", "Qwen2.5-VL, text part", "Qwen/Qwen2.5-VL-3B-Instruct"},
      VisionLanguageSpec},
     {{"Qwen3VLForConditionalGeneration", "Qwen3-VL, text part", "Qwen/Qwen3-VL-2B-Instruct"}, VisionLanguageSpec},
+    {{"Qwen3VLMoeForConditionalGeneration", "Qwen3-VL MoE, text part", "Qwen/Qwen3-VL-30B-A3B-Instruct"},
+     VisionLanguageSpec},
     {{"Qwen3_5ForConditionalGeneration", "Qwen3.5, text part", "Qwen/Qwen3.5-4B"}, VisionLanguageSpec},
     {{"Qwen3_5MoeForConditionalGeneration", "Qwen3.5 MoE, text part", "Qwen/Qwen3.5-35B-A3B"}, VisionLanguageSpec},
 };

@@ -24,7 +24,7 @@ constexpr std::pair<std::string_view, std::string_view> kTextArchitectures[] = {
     {"ministral3", "Ministral3ForCausalLM"}, {"gemma3n_text", "Gemma3nForCausalLM"},
     {"qwen2_vl", "Qwen2ForCausalLM"},        {"qwen2_vl_text", "Qwen2ForCausalLM"},
     {"qwen2_5_vl", "Qwen2ForCausalLM"},      {"qwen2_5_vl_text", "Qwen2ForCausalLM"},
-    {"qwen3_vl_text", "Qwen3ForCausalLM"},
+    {"qwen3_vl_text", "Qwen3ForCausalLM"},   {"qwen3_vl_moe_text", "Qwen3MoeForCausalLM"},
 };
 
 }  // namespace

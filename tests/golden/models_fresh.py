@@ -23,7 +23,6 @@ from model_cases import FAMILIES, library_class, make_model
 from models_golden import restyle
 
 NUM_OUTPUTS = 40
-ONLY_GGUF = {"Qwen3VLMoeForConditionalGeneration"}
 
 
 def rope(rng, overrides, rotary_dim):
@@ -483,7 +482,7 @@ def main():
     transformers.utils.logging.disable_progress_bar()
     transformers.utils.logging.set_verbosity_error()
     bad = 0
-    for architecture in arguments.architectures or [a for a in FAMILIES if a not in ONLY_GGUF]:
+    for architecture in arguments.architectures or FAMILIES:
         same = own = positions = 0
         ratios = []
         for seed in range(arguments.seed, arguments.seed + arguments.count):

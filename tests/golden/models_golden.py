@@ -118,7 +118,10 @@ def restyle(directory, options, overrides):
         config["torch_dtype"] = config.pop("dtype")
         rope = text.pop("rope_parameters")
         text["rope_theta"] = rope.pop("rope_theta")
-        if config["model_type"] == "qwen3_vl":
+        if config["model_type"] == "qwen3_vl_moe":
+            # The published checkpoints have the experts' matrices transposed.
+            tensors = {k: v.transpose(1, 2) if ".experts." in k else v for k, v in tensors.items()}
+        if config["model_type"] in ("qwen3_vl", "qwen3_vl_moe"):
             text["rope_scaling"] = {**rope, "mrope_interleaved": True}
             config["text_config"] = text
         else:

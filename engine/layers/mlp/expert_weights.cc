@@ -63,6 +63,8 @@ ExpertWeights::ExpertWeights(const LoadContext& load, const std::string& prefix,
   }
   if (spec.layout == ExpertLayout::kStacked) {
     AddStacked(prefix, spec, hidden_size, expert);
+  } else if (spec.layout == ExpertLayout::kTransposed) {
+    AddTransposedExpert(load, experts, spec, hidden_size, expert, spec.expert.intermediate_size, 1);
   } else {
     AddGptOss(load, experts, spec, hidden_size, expert);
   }
@@ -86,6 +88,18 @@ void ExpertWeights::AddView(const std::string& name, TensorView matrix, int64_t 
   matrix.data = matrix.data.subspan(static_cast<size_t>(first) * row_bytes, static_cast<size_t>(num_rows) * row_bytes);
   matrix.shape[0] = num_rows;
   tensors_[name] = std::move(matrix);
+}
+
+void ExpertWeights::AddTransposedExpert(const LoadContext& load, const std::string& experts, const MoeSpec& spec,
+                                        int64_t hidden_size, int64_t expert, int64_t up, int64_t step) {
+  const int64_t count = spec.routing.num_experts;
+  const int64_t size = spec.expert.intermediate_size;
+  const std::string own = experts + std::to_string(expert) + ".";
+  const TensorView gate_up = FloatElement(base_, experts + "gate_up_proj", {count, hidden_size, 2 * size}, expert);
+  const TensorView down = FloatElement(base_, experts + "down_proj", {count, size, hidden_size}, expert);
+  AddTransposed(load, own + spec.expert.gate_proj + ".weight", gate_up, 0, step, size);
+  AddTransposed(load, own + spec.expert.up_proj + ".weight", gate_up, up, step, size);
+  AddTransposed(load, own + spec.expert.down_proj + ".weight", down, 0, 1, hidden_size);
 }
 
 void ExpertWeights::AddGptOss(const LoadContext& load, const std::string& experts, const MoeSpec& spec,
@@ -113,11 +127,7 @@ void ExpertWeights::AddGptOss(const LoadContext& load, const std::string& expert
     AddMxfp4(load, up + ".weight", up_blocks, up_scales, 1, 2);
     AddMxfp4(load, down + ".weight", down_blocks, down_scales, 0, 1);
   } else {
-    const TensorView gate_up = FloatElement(base_, experts + "gate_up_proj", {count, hidden_size, 2 * size}, expert);
-    AddTransposed(load, gate + ".weight", gate_up, 0, 2);
-    AddTransposed(load, up + ".weight", gate_up, 1, 2);
-    AddTransposed(load, down + ".weight",
-                  FloatElement(base_, experts + "down_proj", {count, size, hidden_size}, expert), 0, 1);
+    AddTransposedExpert(load, experts, spec, hidden_size, expert, 1, 2);
   }
   const TensorView biases = FloatElement(base_, experts + "gate_up_proj_bias", {count, 2 * size}, expert);
   AddElements(gate + ".bias", biases, 0, 2);
@@ -139,10 +149,10 @@ void ExpertWeights::AddRows(const LoadContext& load, const std::string& name, ke
 }
 
 void ExpertWeights::AddTransposed(const LoadContext& load, const std::string& name, const TensorView& matrix,
-                                  int64_t first, int64_t step) {
+                                  int64_t first, int64_t step, int64_t num_rows) {
   const int64_t num_columns = matrix.shape[0];
   const auto size = static_cast<int64_t>(SizeOf(matrix.dtype()));
-  AddRows(load, name, matrix.type, matrix.shape[1] / step, num_columns, [&](int64_t i, std::byte* out) {
+  AddRows(load, name, matrix.type, num_rows, num_columns, [&](int64_t i, std::byte* out) {
     const std::byte* from = matrix.data.data() + (first + step * i) * size;
     for (int64_t k = 0; k < num_columns; ++k) {
       std::memcpy(out + k * size, from + k * matrix.RowBytes(), static_cast<size_t>(size));

@@ -9,6 +9,13 @@
 //   <stacked_down>.weight         [E, H, I]            float
 // clang-format on
 //
+// ExpertLayout::kTransposed (Qwen3-VL-MoE); the columns of gate are before those of up:
+//
+// clang-format off
+//   <experts>gate_up_proj         [E, H, 2 I]          float
+//   <experts>down_proj            [E, I, H]            float
+// clang-format on
+//
 // ExpertLayout::kGptOss, with E experts, hidden size H and intermediate size I. The rows or columns of gate and up
 // alternate; gate is first.
 //
@@ -63,14 +70,19 @@ class ExpertWeights : public WeightSource {
   template <typename F>
   void AddRows(const LoadContext& load, const std::string& name, kernels::WeightType type, int64_t num_rows,
                int64_t num_columns, F&& row);
+  // Adds `num_rows` columns of the matrix as rows: columns first, first + step and so on.
   void AddTransposed(const LoadContext& load, const std::string& name, const TensorView& matrix, int64_t first,
-                     int64_t step);
+                     int64_t step, int64_t num_rows);
   void AddMxfp4(const LoadContext& load, const std::string& name, const TensorView& blocks, const TensorView& scales,
                 int64_t first, int64_t step);
   void AddElements(const std::string& name, const TensorView& vector, int64_t first, int64_t step);
   // Adds rows [first, first + num_rows) of a matrix without copying them.
   void AddView(const std::string& name, TensorView matrix, int64_t first, int64_t num_rows);
   void AddStacked(const std::string& prefix, const MoeSpec& spec, int64_t hidden_size, int64_t expert);
+  // Adds the matrices of an expert whose tensors are transposed. `up` is the first column of up_proj, and `step` the
+  // distance of the columns of one matrix.
+  void AddTransposedExpert(const LoadContext& load, const std::string& experts, const MoeSpec& spec,
+                           int64_t hidden_size, int64_t expert, int64_t up, int64_t step);
   void AddGptOss(const LoadContext& load, const std::string& experts, const MoeSpec& spec, int64_t hidden_size,
                  int64_t expert);
 

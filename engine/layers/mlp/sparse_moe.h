@@ -20,7 +20,7 @@ namespace vllm {
 
 // How the checkpoint stores the experts. kSeparate: one tensor per matrix and expert. kStacked and kGptOss: see
 // expert_weights.h. A source that has the tensors of kSeparate, such as a GGUF file, is read as kSeparate.
-enum class ExpertLayout : uint8_t { kSeparate, kStacked, kGptOss };
+enum class ExpertLayout : uint8_t { kSeparate, kStacked, kTransposed, kGptOss };
 
 // Tensor names are relative to the block's prefix. The names of expert i's tensors start with `experts`, then "<i>.".
 struct MoeSpec {

@@ -483,8 +483,10 @@ void ReadArchitectureConfig(const ConfigFields& fields, ModelConfig& config) {
   if (model_type == "stablelm") ReadStableLm(fields, config);
   if (model_type == "falcon") ReadFalcon(fields, config);
   if (model_type == "mixtral") ReadExperts(fields, "num_local_experts", config);
-  if (model_type == "qwen3_moe")
+  if (model_type == "qwen3_moe" || model_type == "qwen3_vl_moe_text") {
     ReadExperts(fields, fields.Has("num_local_experts") ? "num_local_experts" : "num_experts", config);
+    config.norm_topk_prob = config.norm_topk_prob || model_type == "qwen3_vl_moe_text";
+  }
   if (model_type == "lfm2" || model_type == "lfm2_moe") ReadLfm2(fields, config);
   if (model_type == "mamba2") ReadMamba2(fields, config);
   if (model_type == "falcon_h1") ReadFalconH1(fields, config);

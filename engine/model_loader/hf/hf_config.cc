@@ -140,13 +140,15 @@ QuantizationConfig ReadQuantizationOrSuggest(const ConfigFields& fields, const s
   }
 }
 
-// Returns the text_config of a multimodal config with the shared fields added from the outer config. `architectures` is
-// taken from the outer config even if text_config has it.
+// Returns the text_config of a multimodal config with the shared fields added from the outer config. Those that
+// describe the whole model are taken from the outer config even if text_config has them.
 nlohmann::json TextConfig(const nlohmann::json& outer) {
   nlohmann::json text = outer["text_config"];
   for (const char* name : {"architectures", "dtype", "torch_dtype", "tie_word_embeddings", "bos_token_id",
                            "eos_token_id", "quantization_config"}) {
-    const bool needed = !text.contains(name) || std::string_view(name) == "architectures";
+    const bool is_of_whole =
+        std::string_view(name) == "architectures" || std::string_view(name) == "tie_word_embeddings";
+    const bool needed = is_of_whole || !text.contains(name);
     if (needed && outer.contains(name)) text[name] = outer[name];
   }
   return text;
