@@ -121,7 +121,8 @@ struct ModelConfig {
   int64_t word_embed_proj_dim = 0;               // OPT; 0: hidden_size
   bool do_layer_norm_before = true;              // OPT
   bool remove_final_norm = false;                // OPT
-  bool use_parallel_residual = false;            // StableLM, Falcon
+  bool use_parallel_residual = false;            // StableLM, Falcon, GPT-NeoX
+  bool fused_qkv_by_head = false;                // GPT-NeoX: each head has its rows of q, k and v in turn; not in GGUF
   int64_t num_parallel_norms = 1;                // Falcon: 2 if parallel attention and MLP have one norm each
   bool use_qk_norm = false;                      // read only by architectures in which QK norm is optional
   bool scale_attn_by_inverse_layer_idx = false;  // GPT-2

@@ -24,6 +24,7 @@ DecoderSpec GlmSpec(const ModelConfig& config);
 DecoderSpec Glm4Spec(const ModelConfig& config);
 DecoderSpec Glm4MoeSpec(const ModelConfig& config);
 DecoderSpec Gpt2Spec(const ModelConfig& config);
+DecoderSpec GptNeoxSpec(const ModelConfig& config);
 DecoderSpec GteSpec(const ModelConfig& config);
 DecoderSpec JinaBertSpec(const ModelConfig& config);
 DecoderSpec MPNetSpec(const ModelConfig& config);

@@ -45,10 +45,12 @@ CASES = {
     "qwen2vl": ("Qwen2VLForConditionalGeneration", dict(tie_word_embeddings=True), {}),
     "qwen3vlmoe": ("Qwen3VLMoeForConditionalGeneration", {}, {}),
     "qwen3vl": ("Qwen3VLForConditionalGeneration", {}, {}),
+    "gptneox": ("GPTNeoXForCausalLM", dict(hidden_act="gelu", rope_parameters=dict(
+        rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5)), {"rotary_pct": 0.5}),
 }
 
 
-def convert(llama_cpp, path, out):
+def convert(llama_cpp, path, out, extra):
     sys.path[:0] = [str(llama_cpp / "gguf-py"), str(llama_cpp)]
     import conversion.base
     import gguf_golden
@@ -58,6 +60,9 @@ def convert(llama_cpp, path, out):
 
     # The converter's classes are made when an architecture is looked up. Those of all families call this function.
     conversion.base.TextModel._set_vocab_gpt2 = set_vocab
+    # The converter reads config.json with transformers, which replaces some fields of published files.
+    load_hparams = conversion.base.ModelBase.load_hparams
+    conversion.base.ModelBase.load_hparams = staticmethod(lambda *arguments: {**load_hparams(*arguments), **extra})
     sys.argv = ["convert_hf_to_gguf.py", str(path), "--outtype", "bf16", "--outfile", str(out)]
     runpy.run_path(str(llama_cpp / "convert_hf_to_gguf.py"), run_name="__main__")
 
@@ -93,7 +98,7 @@ def make(name, llama_cpp, output):
                       path / "model.safetensors")
         config = json.loads((path / "config.json").read_text())
         (path / "config.json").write_text(json.dumps({**config, **extra}))
-        convert(llama_cpp, path, directory / "model.gguf")
+        convert(llama_cpp, path, directory / "model.gguf", extra)
 
 
 def main():

@@ -109,6 +109,7 @@ FAMILIES = {
         num_hidden_layers=3, hidden_size=24, layer_types=["conv", "full_attention", "conv"], num_dense_layers=1,
         num_experts=4, num_experts_per_tok=2, moe_intermediate_size=12)),
     "PhimoeForCausalLM": ("PhimoeConfig", dict(num_local_experts=4, num_experts_per_tok=2, intermediate_size=12)),
+    "GPTNeoXForCausalLM": ("GPTNeoXConfig", dict(num_key_value_heads=None)),
     "FalconForCausalLM": ("FalconConfig", dict(num_key_value_heads=None, intermediate_size=None, ffn_hidden_size=48)),
     "GPT2LMHeadModel": ("GPT2Config", dict(num_key_value_heads=None, intermediate_size=None, hidden_size=24)),
     "OPTForCausalLM": ("OPTConfig", dict(num_key_value_heads=None, intermediate_size=None, ffn_dim=48)),
@@ -417,6 +418,11 @@ CASES = {
         rope_parameters=dict(rope_type="longrope", rope_theta=1e4, short_factor=SHORT, long_factor=LONG, factor=4.0,
                              short_mscale=1.2, long_mscale=1.4, original_max_position_embeddings=128)),
                          {"style": "old", "max_model_len": 128}),
+    "gpt_neox": ("GPTNeoXForCausalLM", dict(hidden_act="gelu"), {}),
+    "gpt_neox_sequential_old": ("GPTNeoXForCausalLM", dict(hidden_act="gelu", use_parallel_residual=False,
+                                                           attention_bias=False, rope_parameters=dict(
+                                                               rope_type="default", rope_theta=500.0,
+                                                               partial_rotary_factor=0.5)), {"style": "old"}),
     "falcon_7b": ("FalconForCausalLM", dict(multi_query=True), {}),
     "falcon_40b": ("FalconForCausalLM", dict(new_decoder_architecture=True, num_kv_heads=2), {}),
     "falcon_11b": ("FalconForCausalLM", dict(new_decoder_architecture=True, num_kv_heads=2, num_ln_in_parallel_attn=1,
@@ -501,7 +507,7 @@ def make_model(architecture, overrides, seed):
         for name, parameter in model.named_parameters():
             is_norm = "norm" in name or ".ln_" in name
             is_token_table = parameter.ndim == 2 and any(
-                part in name for part in ("embed_tokens", "embeddings", "word_embeddings", "wte", "lm_head"))
+                part in name for part in ("embed_tokens", "embed_in", "embeddings", "word_embeddings", "wte", "lm_head"))
             is_zero_centered = adds_one or (has_linear_attention and "linear_attn" not in name)
             values = torch.randn_like(parameter)
             if is_token_table:

@@ -362,6 +362,12 @@ def random_overrides(architecture, rng):
                  lm_head_bias=pick([True, False]), sliding_window=pick([None, window]),
                  router_jitter_noise=pick([0.01, 0.3]))
         o["rope_parameters"] = dict(rope_type="default", rope_theta=pick([1e4, 300.0]))
+    if architecture == "GPTNeoXForCausalLM":
+        partial = pick([v for v in (0.25, 0.5, 1.0) if dim * v % 2 == 0 and dim * v >= 2])
+        o.update(num_key_value_heads=None, hidden_act=pick(["gelu", "gelu_new", "relu"]),
+                 use_parallel_residual=pick([True, False]), attention_bias=pick([True, False]),
+                 rope_parameters=dict(rope_type="default", rope_theta=pick([1e4, 300.0]),
+                                      partial_rotary_factor=partial))
     if architecture == "FalconForCausalLM":
         is_new = pick([True, False])
         o.update(num_key_value_heads=None, intermediate_size=None, ffn_hidden_size=pick([None, 50]),

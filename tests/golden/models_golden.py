@@ -69,6 +69,9 @@ def old_config(config):
         config["partial_rotary_factor"] = rope.pop("partial_rotary_factor")
     if rope.get("rope_type", "default") != "default":
         config["rope_scaling"] = rope
+    if config["model_type"] == "gpt_neox":
+        config["rotary_emb_base"] = config.pop("rope_theta")
+        config["rotary_pct"] = config.pop("partial_rotary_factor")
     return config
 
 

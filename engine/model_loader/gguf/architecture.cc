@@ -8,7 +8,7 @@
 namespace vllm {
 namespace {
 
-constexpr std::array<GgufArchitecture, 55> kArchitectures = {{
+constexpr std::array<GgufArchitecture, 56> kArchitectures = {{
     {.name = "llama",
      .hf_architecture = "LlamaForCausalLM",
      .model_type = "llama",
@@ -315,6 +315,15 @@ constexpr std::array<GgufArchitecture, 55> kArchitectures = {{
      .layer_prefix = "transformer.h.",
      .outer = kGpt2Outer,
      .layer = kGpt2Layer,
+     .experts = {}},
+    {.name = "gptneox",
+     .hf_architecture = "GPTNeoXForCausalLM",
+     .model_type = "gpt_neox",
+     .hidden_act = "gelu",
+     .layer_norm = true,
+     .layer_prefix = "gpt_neox.layers.",
+     .outer = kGptNeoxOuter,
+     .layer = kGptNeoxLayer,
      .experts = {}},
     {.name = "olmo2",
      .hf_architecture = "Olmo2ForCausalLM",

@@ -353,7 +353,7 @@ class ConfigReader {
   void ReadSwitches() {
     config_.tie_word_embeddings = file_.Find("output.weight") == nullptr;
     config_.lm_head_bias = file_.Find("output.bias") != nullptr;
-    config_.use_parallel_residual = keys_.Bool(Key("use_parallel_residual")).value_or(false);
+    config_.use_parallel_residual = keys_.Bool(Key("use_parallel_residual")).value_or(architecture_.name == "gptneox");
     if (architecture_.name == "stablelm" || architecture_.name == "glm4moe" || architecture_.name == "bailingmoe2")
       config_.use_qk_norm = file_.Find("blk.0.attn_q_norm.weight") != nullptr;
     if (architecture_.name == "exaone4" && config_.sliding_window) {

@@ -27,6 +27,21 @@ inline constexpr std::array<GgufTensorName, 4> kGpt2Outer = {{
     {"output", "lm_head"},
 }};
 
+inline constexpr std::array<GgufTensorName, 3> kGptNeoxOuter = {{
+    {"token_embd", "gpt_neox.embed_in"},
+    {"output_norm", "gpt_neox.final_layer_norm"},
+    {"output", "embed_out"},
+}};
+
+inline constexpr std::array<GgufTensorName, 6> kGptNeoxLayer = {{
+    {"attn_norm", "input_layernorm"},
+    {"attn_qkv", "attention.query_key_value"},
+    {"attn_output", "attention.dense"},
+    {"ffn_norm", "post_attention_layernorm"},
+    {"ffn_up", "mlp.dense_h_to_4h"},
+    {"ffn_down", "mlp.dense_4h_to_h"},
+}};
+
 inline constexpr std::array<GgufTensorName, 11> kLlamaLayer = {{
     {"attn_norm", "input_layernorm"},
     {"attn_q", "self_attn.q_proj"},

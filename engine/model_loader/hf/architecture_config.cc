@@ -75,6 +75,11 @@ void ReadStableLm(const ConfigFields& fields, ModelConfig& config) {
   config.use_parallel_residual = fields.Bool("use_parallel_residual").value_or(false);
 }
 
+void ReadGptNeox(const ConfigFields& fields, ModelConfig& config) {
+  config.use_parallel_residual = fields.Bool("use_parallel_residual").value_or(true);
+  config.fused_qkv_by_head = true;
+}
+
 void ReadFalcon(const ConfigFields& fields, ModelConfig& config) {
   if (fields.Bool("alibi").value_or(false)) fields.Reject("alibi", "only rotary positions are supported");
   config.attention_bias = fields.Bool("bias").value_or(false);
@@ -482,6 +487,7 @@ void ReadArchitectureConfig(const ConfigFields& fields, ModelConfig& config) {
   if (model_type == "gpt2") ReadGpt2(fields, config);
   if (model_type == "stablelm") ReadStableLm(fields, config);
   if (model_type == "falcon") ReadFalcon(fields, config);
+  if (model_type == "gpt_neox") ReadGptNeox(fields, config);
   if (model_type == "mixtral") ReadExperts(fields, "num_local_experts", config);
   if (model_type == "qwen3_moe" || model_type == "qwen3_vl_moe_text") {
     ReadExperts(fields, fields.Has("num_local_experts") ? "num_local_experts" : "num_experts", config);

@@ -34,6 +34,7 @@ const std::vector<FieldNames>& OtherNames() {
         {"norm_eps", "layer_norm_eps"},
         {"global_rope_theta", "rope_theta"},
         {"local_rope_theta", "rope_local_base_freq"}}},
+      {"gpt_neox", {{"rotary_pct", "partial_rotary_factor"}, {"rotary_emb_base", "rope_theta"}}},
       {"nomic_bert",
        {{"n_embd", "hidden_size"},
         {"n_layer", "num_hidden_layers"},

@@ -168,6 +168,8 @@ constexpr ModelTypeDefaults kModelTypes[] = {
     {"stablelm", R"({"num_key_value_heads": 32, "layer_norm_eps": 1e-5, "partial_rotary_factor": 0.25})"},
     {"falcon", R"({"layer_norm_epsilon": 1e-5, "activation": "gelu", "multi_query": true, "parallel_attn": true,
                    "max_position_embeddings": 2048, "tie_word_embeddings": true})"},
+    {"gpt_neox", R"({"hidden_act": "gelu", "layer_norm_eps": 1e-5, "max_position_embeddings": 2048,
+                     "attention_bias": true, "partial_rotary_factor": 0.25})"},
     {"gpt2", R"({"layer_norm_epsilon": 1e-5, "activation_function": "gelu_new", "n_positions": 1024,
                  "tie_word_embeddings": true})"},
     {"opt", R"({"activation_function": "relu", "max_position_embeddings": 2048, "tie_word_embeddings": true})"},

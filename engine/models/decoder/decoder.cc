@@ -108,7 +108,9 @@ void DecoderModel::BuildHead(const LoadContext& load, const DecoderSpec& spec, c
   std::string embedding = EmbeddingName(load.weights, spec, prefix) + ".weight";
   std::string head = "lm_head.weight";
   const std::string prefixed_head = config_.weight_prefix + head;
-  if (!load.weights.Contains(head) && load.weights.Contains(prefixed_head)) head = prefixed_head;
+  for (const std::string& other : {prefixed_head, spec.old_lm_head + ".weight"}) {
+    if (!load.weights.Contains(head) && load.weights.Contains(other)) head = other;
+  }
   // Some exporters store a tied matrix only under the name of lm_head.
   if (config_.tie_word_embeddings && !load.weights.Contains(embedding) && load.weights.Contains(head)) {
     embedding = head;

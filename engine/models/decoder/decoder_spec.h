@@ -76,6 +76,7 @@ struct DecoderSpec {
   std::vector<std::string> prefixes = {"model."};
   std::string embed_tokens = "embed_tokens";
   std::string old_embed_tokens;  // its name in older checkpoints; empty: the same
+  std::string old_lm_head;       // another name of lm_head; empty: none
   std::string layers = "layers.";
   std::string final_norm = "norm";  // empty: none
   NormSpec norm;                    // kind of all norms except those on queries and keys
