@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -106,6 +107,27 @@ TEST(GeneratedFilesTest, TheTableOfArchitecturesIsCurrent) {
   }
   EXPECT_TRUE(document.substr(first, end - first) == table)
       << "the table in docs/MODELS.md is out of date; run app_test with VLLMCLI_WRITE_GENERATED=1";
+}
+
+// Of the rows whose models run, at least in part, the architectures are those that the program knows.
+TEST(ArchitectureTableTest, TheMostDownloadedModelsAreSaidToRunIfTheirArchitectureDoes) {
+  const std::string docs = Read(std::string(VLLMCLI_SOURCE_DIR) + "/docs/MODELS.md");
+  const size_t begin = docs.find("\n## The 100 most downloaded text models\n");
+  ASSERT_NE(begin, std::string::npos);
+  std::istringstream section(docs.substr(begin + 1, docs.find("\n## ", begin + 1) - begin));
+  const std::vector<ArchitectureInfo> table = ArchitectureTable();
+  int64_t num_models = 0;
+  for (std::string line; std::getline(section, line);) {
+    std::istringstream cells(line);
+    std::string empty, architecture, number;
+    if (!line.starts_with("| ") || !(cells >> empty >> architecture >> empty >> number)) continue;
+    if (number.find_first_not_of("0123456789") != std::string::npos) continue;
+    num_models += std::stoll(number);
+    const bool is_known = std::any_of(table.begin(), table.end(),
+                                      [&](const ArchitectureInfo& info) { return info.name == architecture; });
+    EXPECT_TRUE(is_known || line.find(" | yes") == std::string::npos) << line;
+  }
+  EXPECT_EQ(num_models, 100);
 }
 
 }  // namespace
