@@ -55,12 +55,12 @@ enum class EngineCoreRequestType : uint8_t {
 // A message to the busy loop. The comment on a field names the message types that use it.
 struct EngineCoreMessage {
   EngineCoreRequestType type = EngineCoreRequestType::kAdd;
-  EngineCoreRequestPtr request = nullptr;             // kAdd
-  std::vector<RequestId> ids = {};                    // kAbort, kAbortWithOutput
-  UtilityResult* result = nullptr;                    // kResetPrefixCache, kGetStats, kAddLoRA
-  size_t lora_slot = 0;                               // kAddLoRA
+  EngineCoreRequestPtr request = nullptr;                // kAdd
+  std::vector<RequestId> ids = {};                       // kAbort, kAbortWithOutput
+  UtilityResult* result = nullptr;                       // kResetPrefixCache, kGetStats, kAddLoRA
+  size_t lora_slot = 0;                                  // kAddLoRA
   std::shared_ptr<const LoRAAdapter> adapter = nullptr;  // kAddLoRA
-  ShutdownMode shutdown_mode = ShutdownMode::kAbort;  // kShutdown
+  ShutdownMode shutdown_mode = ShutdownMode::kAbort;     // kShutdown
 };
 
 class InputQueue {

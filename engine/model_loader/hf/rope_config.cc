@@ -110,8 +110,8 @@ void ReadScaling(const ConfigFields& fields, const ConfigFields& outer, ModelCon
 }
 
 bool SupportsPartialRotation(const std::string& model_type) {
-  for (const char* name : {"phi3", "stablelm", "glm", "glm4", "glm4_moe", "nemotron", "gpt_neox", "qwen3_next", "qwen3_5_text",
-                           "qwen3_5_moe_text", "bailing_moe_v2"}) {
+  for (const char* name : {"phi3", "stablelm", "glm", "glm4", "glm4_moe", "nemotron", "gpt_neox", "qwen3_next",
+                           "qwen3_5_text", "qwen3_5_moe_text", "bailing_moe_v2"}) {
     if (model_type == name) return true;
   }
   return false;
