@@ -42,6 +42,7 @@ void AdjustPooling(const Settings& settings, bool scores_pairs, const ModelLocat
   if (!asks) return;
   const std::shared_ptr<const tokenizer::Tokenizer> tokenizer = LoadModelTokenizer(location);
   ClassifierConfig& classifier = model.pooler.classifier.emplace();
+  classifier.asks_yes_or_no = true;
   classifier.token_pair = {RequiredToken(*tokenizer, "no"), RequiredToken(*tokenizer, "yes")};
   model.pooler.types = {PoolingType::kLast};
 }

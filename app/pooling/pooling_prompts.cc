@@ -75,7 +75,7 @@ PoolingRequest PoolingPrompts::Embed(std::string_view text) {
 PoolingRequest PoolingPrompts::Score(std::string_view query, std::string_view document) {
   PoolingRequest request;
   request.params.task = PoolingTask::kScore;
-  if (!pooler().classifier->token_pair) {
+  if (!pooler().classifier->asks_yes_or_no) {
     tokenizer::BoundedEncoding pair = tokenizer_->EncodePair(query, document, MaxTokens());
     num_cut_ += pair.was_cut ? 1 : 0;
     if (model_.type_vocab_size > 1) request.prompt.token_type_ids = std::move(pair.type_ids);
@@ -123,8 +123,8 @@ std::string PoolingPrompts::Describe() const {
   std::string text;
   if (scores_pairs()) {
     const ClassifierConfig& classifier = *pooler().classifier;
-    text = classifier.token_pair ? "probability of \"yes\" against \"no\"" : "the model's classifier";
-    if (classifier.token_pair) return text;
+    if (classifier.asks_yes_or_no) return "probability of \"yes\" against \"no\"";
+    text = "the model's classifier";
     if (classifier.function == ClassifierConfig::Function::kNone) text += ", raw outputs";
     if (classifier.function == ClassifierConfig::Function::kSigmoid) text += ", sigmoid";
     if (classifier.function == ClassifierConfig::Function::kSoftmax) text += ", softmax";

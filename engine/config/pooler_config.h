@@ -38,8 +38,10 @@ struct ClassifierConfig {
   int64_t num_labels = 1;
   // Turns the outputs into scores: sigmoid of each, softmax of all, or neither.
   enum class Function : uint8_t { kNone, kSigmoid, kSoftmax } function = Function::kSigmoid;
-  // If set, there are no layers. The output is the logit of the second token minus that of the first ("no" and "yes" in
-  // Qwen3-Reranker).
+  // The model is asked whether a document fits a query, as Qwen3-Reranker is. The only score is that of "yes" against
+  // "no": the logit of the second token of token_pair minus that of the first, or, if there are layers, the first of
+  // their two outputs minus the second.
+  bool asks_yes_or_no = false;
   std::optional<std::pair<int32_t, int32_t>> token_pair = {};
 };
 

@@ -1,6 +1,6 @@
 # Packages: gguf, sentence-transformers, sentencepiece, tokenizers, torch, transformers (requirements.txt).
 """Makes tests/data/pooling/gguf_*: tiny random encoders, converted by llama.cpp's own converter, each with the results of
-sentence-transformers for the checkpoint that was converted.
+sentence-transformers, or for qwen3_reranker of transformers, for the checkpoint that was converted.
 
     python tests/golden/pooling_gguf_golden.py --llama-cpp DIRECTORY [--output DIRECTORY] [--seed N] [CASE...]
 
@@ -146,6 +146,35 @@ SCORE_CASES = {
 }
 
 
+# Qwen3-Reranker's prompt, from its model card.
+JUDGE = (
+    "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct provided. "
+    "Note that the answer can only be \"yes\" or \"no\".<|im_end|>\n<|im_start|>user\n<Instruct>: Given a web search query, "
+    "retrieve relevant passages that answer the query\n<Query>: {}\n<Document>: {}<|im_end|>\n<|im_start|>assistant\n"
+    "<think>\n\n</think>\n\n")
+
+
+def save_judge_case(path, seed, tied):
+    tokenizer = byte_level(False)
+    names = ["<|im_start|>", "<|im_end|>", "<think>", "</think>", "yes", "no", "|"]
+    tokenizer.add_special_tokens({"additional_special_tokens": names[:4]})
+    tokenizer.add_tokens(names[4:])
+    model = tf.Qwen3ForCausalLM(tf.Qwen3Config(
+        vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+        head_dim=12, intermediate_size=44, max_position_embeddings=1024, tie_word_embeddings=tied))
+    plain.randomize(model, seed).save_pretrained(path)
+    tokenizer.save_pretrained(path)
+    (path / "README.md").write_text("# Qwen3-Reranker\n")  # by which the converter knows the model
+    yes, no = tokenizer.convert_tokens_to_ids(["yes", "no"])
+    scores = []
+    for query, document in plain.PAIRS:
+        ids = tokenizer(JUDGE.format(query, document), add_special_tokens=False, return_tensors="pt")["input_ids"]
+        with torch.no_grad():
+            logits = model.eval()(ids).logits[0, -1].double()
+        scores.append(float(torch.softmax(logits[[yes, no]], 0)[0]))
+    return "gpt-2", [], {"pairs": plain.PAIRS, "scores": scores}
+
+
 def for_converter(path):
     """Adds what config.json of the published models has and transformers does not write."""
     file = path / "config.json"
@@ -219,7 +248,7 @@ def main():
     parser.add_argument("cases", nargs="*")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    for name in [*VECTOR_CASES, *SCORE_CASES, "jina_mean"]:
+    for name in [*VECTOR_CASES, *SCORE_CASES, "jina_mean", "qwen3_reranker", "qwen3_reranker_tied"]:
         if arguments.cases and name not in arguments.cases:
             continue
         out = arguments.output / ("gguf_" + name)
@@ -229,6 +258,8 @@ def main():
             path = pathlib.Path(directory)
             if name == "jina_mean":
                 pre, dense, expected = save_jina_case(path, arguments.seed)
+            elif name.startswith("qwen3_reranker"):
+                pre, dense, expected = save_judge_case(path, arguments.seed, name.endswith("tied"))
             else:
                 save = save_vector_case if name in VECTOR_CASES else save_score_case
                 pre, dense, expected = save(name, path, arguments.seed)

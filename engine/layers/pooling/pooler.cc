@@ -122,6 +122,7 @@ std::vector<float> Pooler::Finish(const PoolingState& state, const PoolingParams
   std::vector<float> vector = Combine(state, params);
   for (const Layer& layer : params.task == PoolingTask::kScore ? classifier_ : dense_) vector = layer.Forward(vector);
   if (params.task == PoolingTask::kScore) {
+    if (config_.classifier->asks_yes_or_no && vector.size() == 2) vector = {vector[0] - vector[1]};
     ToScores(vector);
     return vector;
   }

@@ -55,6 +55,7 @@ class ConfigReader {
     ReadSwitches();
     ReadGgufPooling(keys_, config_);
     if (IsGgufEncoder(architecture_.name)) ReadGgufEncoder(file_, config_);
+    ReadGgufReranker(file_, config_);
     config_.max_model_len = DerivedMaxModelLen(config_);
     config_.has_block_weights = std::any_of(file_.tensors().begin(), file_.tensors().end(),
                                             [](const GgufTensor* tensor) { return tensor->type->block_elements > 1; });

@@ -144,6 +144,26 @@ void ReadGgufPooling(const GgufMetadata& keys, ModelConfig& config) {
   config.pooler.is_from_files = true;
 }
 
+void ReadGgufReranker(const GgufFile& file, ModelConfig& config) {
+  const GgufMetadata& keys = file.metadata();
+  const GgufTensor* output = FindMatrix(file, "cls.output.weight", config.hidden_size, kMaxLabels);
+  if (output == nullptr || config.model_type != "qwen3") return;
+  const std::string key = Architecture(keys) + ".classifier.output_labels";
+  const std::vector<std::string_view> labels = keys.Strings(key);
+  if (output->shape[0] != 2 || labels != std::vector<std::string_view>{"yes", "no"}) {
+    keys.Fail(key, "must be \"yes\" and \"no\", of which cls.output.weight has one row each");
+  }
+  ClassifierConfig& classifier = config.pooler.classifier.emplace();
+  classifier.asks_yes_or_no = true;
+  classifier.layers.push_back(DenseOf(file, *output, "cls.output", "score"));
+  config.pooler.types = {PoolingType::kLast};
+  config.pooler.is_from_files = true;
+  // The converter leaves out the output projection, unless it is the embedding.
+  config.can_generate = false;
+  config.tie_word_embeddings = true;
+  config.architecture = "Qwen3ForSequenceClassification";
+}
+
 void ReadGgufEncoder(const GgufFile& file, ModelConfig& config) {
   const GgufMetadata& keys = file.metadata();
   config.is_encoder = true;

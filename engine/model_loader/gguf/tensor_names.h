@@ -14,6 +14,13 @@ inline constexpr std::array<GgufTensorName, 3> kOuter = {{
     {"output", "lm_head"},
 }};
 
+inline constexpr std::array<GgufTensorName, 4> kQwen3Outer = {{
+    {"token_embd", "model.embed_tokens"},
+    {"output_norm", "model.norm"},
+    {"output", "lm_head"},
+    {"cls.output", "score"},  // of Qwen3-Reranker
+}};
+
 inline constexpr std::array<GgufTensorName, 3> kBailingMoeOuter = {{
     {"token_embd", "model.word_embeddings"},
     {"output_norm", "model.norm"},
