@@ -106,6 +106,10 @@ std::optional<ModelLocation> FindInRepository(const std::string& name, const Mod
   try {
     parts = ChooseGguf(paths, reference);
   } catch (const ModelError&) {
+    if (reference.tag.empty() && IsFile(repository->directory + "/adapter_config.json")) {
+      throw ModelError("model " + name + ": is a LoRA adapter",
+                       "-m names the model that it was trained on; add --lora NAME=" + name);
+    }
     const std::vector<std::string> tags = GgufTags(paths);
     std::string installed;
     for (const std::string& tag : tags) installed += (installed.empty() ? "" : ", ") + Escape(tag, 80);

@@ -27,6 +27,7 @@ namespace fs = std::filesystem;
 using tokenizer::NamesInDirectory;
 
 constexpr char kIncomplete[] = "incomplete";
+constexpr char kAdapter[] = "needs a model";
 
 bool PartsExist(const std::string& gguf_file) {
   const std::vector<std::string> parts = GgufFile::PartsOf(gguf_file);
@@ -100,14 +101,16 @@ int64_t BytesOf(const std::vector<DirectoryFile>& files) {
 bool AppendModels(const InstalledRepository& repository, std::vector<InstalledModel>& models) {
   const size_t num_before = models.size();
   const std::vector<DirectoryFile> files = FilesBelow(repository.directory);
-  const bool is_adapter = IsFile(fs::path(repository.directory) / "adapter_config.json");
-  if (is_adapter || IsFile(fs::path(repository.directory) / "config.json")) {
+  const bool is_model = IsFile(fs::path(repository.directory) / "config.json");
+  const bool is_adapter = !is_model && IsFile(fs::path(repository.directory) / "adapter_config.json");
+  if (is_model || is_adapter) {
     ModelLocation location{repository.repo_id, repository.directory, repository.origin, "", repository.repo_id};
     const WeightFiles weights = CheckWeightFiles(files);
     // Without weights, the model may be one with pickles, which are not loaded, or its download may have been stopped.
     const bool is_begun = !weights.is_any && repository.origin == kHubCacheOrigin &&
                           HasPartialBlobs(fs::path(repository.directory).parent_path().parent_path());
-    models.push_back({std::move(location), BytesOf(files), weights.is_missing || is_begun ? kIncomplete : ""});
+    const bool is_incomplete = weights.is_missing || is_begun;
+    models.push_back({std::move(location), BytesOf(files), is_incomplete ? kIncomplete : is_adapter ? kAdapter : ""});
   }
   // All names, so that a model whose file is still missing is listed too.
   std::vector<std::string> paths;

@@ -14,7 +14,8 @@ namespace vllm::app {
 struct InstalledModel {
   ModelLocation location;  // by a name with which FindModel finds it, unless `problem` is set
   int64_t bytes = 0;       // of the files that exist
-  std::string problem;     // "incomplete", or why no snapshot can be chosen; empty: none
+  std::string
+      problem;  // "incomplete", why no snapshot can be chosen, or "needs a model" of a LoRA adapter; empty: none
 };
 
 // Returns the installed models sorted by name, except that the bundled model is last. A repository is listed once, or

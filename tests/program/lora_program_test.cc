@@ -113,9 +113,32 @@ TEST_F(LoRAProgramTest, ARepositoryInTheCacheIsAnAdapter) {
   bool is_listed = false;
   const Json models = Json::parse(list.out);
   for (const Json& model : models) {
-    is_listed = is_listed || (model["name"] == "me/poems" && model["type"] == "LoRA adapter");
+    is_listed = is_listed ||
+                (model["name"] == "me/poems" && model["type"] == "LoRA adapter" && model["problem"] == "needs a model");
   }
   EXPECT_TRUE(is_listed) << list.out;
+}
+
+TEST_F(LoRAProgramTest, ARepositoryWithAnAdapterIsNoModel) {
+  InstallAdapter("poems", 1);
+  const ProgramResult result = RunProgram({"show", "me/poems"}, WithCache(As("user")));
+  EXPECT_EQ(result.status, 3);
+  EXPECT_NE(result.err.find("model me/poems: is a LoRA adapter"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("add --lora NAME=me/poems"), std::string::npos) << result.err;
+}
+
+TEST_F(LoRAProgramTest, TabCompletesAdaptersAndTheirFiles) {
+  MakeAdapter("poems", 1);
+  PtyProgram program({"chat", "-m", model_, "--lora", "poems=" + temp_.path() + "/poems", "--ephemeral"});
+  ASSERT_TRUE(program.WaitFor(">>> "));
+  program.Send("/lora po\t\r");
+  EXPECT_TRUE(program.WaitFor("[answers with the adapter poems]"));
+  program.Send("/lora of\t\r");
+  EXPECT_TRUE(program.WaitFor("[answers of the base model]"));
+  program.Send("/lora other=" + temp_.path() + "/poe\t\r");
+  EXPECT_TRUE(program.WaitFor("[answers with the adapter other]"));
+  program.Send("\x04");
+  EXPECT_EQ(program.WaitForExit(), 0);
 }
 
 TEST_F(LoRAProgramTest, ABatchWithOneAdapterInMemoryEqualsOneWithAll) {

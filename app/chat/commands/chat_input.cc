@@ -18,6 +18,7 @@
 #include "app/terminal/output_stream.h"
 #include "app/terminal/signals.h"
 #include "engine/config/errors.h"
+#include "engine/lora/lora_adapter.h"
 #include "tokenizer/formats/tokenizer_error.h"
 
 namespace vllm::app {
@@ -33,7 +34,8 @@ enum class ArgumentKind {
   kChangedSetting,
   kCommand,
   kThinking,
-  kPreset
+  kPreset,
+  kLoRA
 };
 
 // The commands whose argument Tab completes. Their aliases are in SlashCommandTable().
@@ -49,6 +51,7 @@ constexpr std::pair<std::string_view, ArgumentKind> kArgumentKinds[] = {
     {"/regen", ArgumentKind::kChangedSetting},
     {"/think", ArgumentKind::kThinking},
     {"/preset", ArgumentKind::kPreset},
+    {"/lora", ArgumentKind::kLoRA},
 };
 
 AttachmentLimits LimitsOf(const ChatSession& session) {
@@ -93,6 +96,20 @@ std::vector<CompletionChoice> ModelChoices() {
 std::vector<CompletionChoice> PresetChoices() {
   std::vector<CompletionChoice> choices = {{"off", "no preset"}};
   for (const PresetSummary& preset : ListPresets()) choices.push_back({preset.name, SummaryText(preset)});
+  return choices;
+}
+
+// Offers the adapters, or after NAME= files.
+std::vector<CompletionChoice> LoRAChoices(const std::string& typed, const ChatSession& session) {
+  if (const size_t equals = typed.find('='); equals != std::string::npos) {
+    std::vector<CompletionChoice> choices = PathChoices(std::string_view(typed).substr(equals + 1));
+    for (CompletionChoice& choice : choices) choice.text.insert(0, typed, 0, equals + 1);
+    return choices;
+  }
+  std::vector<CompletionChoice> choices = {{"off", "the base model"}};
+  for (const auto& adapter : NamedAdapters(session.model().engine->config().lora.adapters)) {
+    choices.push_back({adapter->name, adapter->path});
+  }
   return choices;
 }
 
@@ -142,6 +159,8 @@ std::vector<CompletionChoice> ChoicesOf(ArgumentKind kind, const std::string& ty
       return {{"on", ""}, {"off", ""}, {"low", ""}, {"medium", ""}, {"high", ""}};
     case ArgumentKind::kPreset:
       return is_first_word ? PresetChoices() : std::vector<CompletionChoice>();
+    case ArgumentKind::kLoRA:
+      return LoRAChoices(typed, session);
     case ArgumentKind::kChangedSetting:
       break;
   }
