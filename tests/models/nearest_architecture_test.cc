@@ -30,7 +30,7 @@ TEST(NearestArchitectureTest, AnotherGenerationOfTheFamilyIsNear) {
       {"Exaone4_5ForConditionalGeneration", "Exaone4ForCausalLM"},
       {"OlmoForCausalLM", "Olmo3ForCausalLM"},
       {"HunYuanMoEV1ForCausalLM", "HunYuanDenseV1ForCausalLM"},
-      {"GPTNeoXForCausalLM", "GPT2LMHeadModel"},
+      {"GPTNeoXJapaneseForCausalLM", "GPTNeoXForCausalLM"},
       {"GPTJForCausalLM", "GPT2LMHeadModel"},
       {"Ernie4_5_VLMoeForConditionalGeneration", "Ernie4_5ForCausalLM"},
       {"BertForTokenClassification", "BertModel"},
