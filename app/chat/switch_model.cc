@@ -39,11 +39,11 @@ void ChatSession::SwitchModel(const std::string& name) {
   }
   // The KV cache of an engine takes most of the free memory, so two engines would not fit or would have small caches.
   model_.engine.reset();
+  lora_.reset();  // an adapter that /lora has loaded is gone, even if the switch fails
   std::exception_ptr failure;
   try {
     model_ = LoadModel(changed);
     settings_ = std::move(changed);
-    lora_.reset();
   } catch (const std::bad_alloc&) {
     failure = std::make_exception_ptr(ResourceError("model " + name + ": " + kOutOfMemory));
   } catch (const std::exception&) {

@@ -32,7 +32,7 @@ constexpr auto kSlashCommands = std::to_array<SlashCommandInfo>({
     {"/file", "", "PATH", "put a text file into the next message, as @PATH in a message does"},
     {"/model", "", "[NAME]", "switch to another model in this conversation; without NAME, list the installed ones"},
     {"/lora", "", "[NAME[=PATH]|off]",
-     "use a LoRA adapter from the next message on, with PATH after loading it; without NAME, list them"},
+     "use a LoRA adapter from the next message on; with PATH, load it first; without NAME, list them"},
     {"/system", "", "[TEXT]", "set the system message and begin a new conversation; without TEXT, show it"},
     {"/preset", "", "[NAME [VARIABLE=VALUE...]]",
      "begin a new conversation with a preset; /preset off: without one; without NAME, list the presets"},

@@ -43,7 +43,7 @@ ModelLocation FindModel(const std::string& name, const std::string& load_format 
                         const std::string& revision = "");
 
 // Returns the path of an adapter. `name` is the first of these that exists:
-// - a directory or a file, as it is;
+// - a directory or a file;
 // - a repository in the Hugging Face cache or in the own models directory, in any form that ParseModelReference
 //   understands. A repository with adapter_config.json is a PEFT directory, unless there is a tag; any other is the
 //   GGUF file that ChooseGguf chooses.

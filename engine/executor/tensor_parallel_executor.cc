@@ -221,6 +221,11 @@ void TensorParallelExecutor::AddLoRA(size_t slot, const std::shared_ptr<const Lo
 void TensorParallelExecutor::LoadLoRAs(std::span<const int32_t> slots) {
   const LoRALru::Changes& changes = loaded_loras_.Use(slots);
   if (changes.empty()) return;
+  // Unloading first frees memory for the others, and is done even if these do not fit.
+  const auto layers_of = [this](int rank) -> LoRALayers& { return workers_[static_cast<size_t>(rank)]->lora_layers(); };
+  ranks_->Run([&](int rank) {
+    for (const int32_t slot : changes.unload) layers_of(rank).Unload(static_cast<size_t>(slot));
+  });
   int64_t bytes = 0;
   for (const int32_t slot : changes.load) bytes += LoadedBytes(*adapters_[static_cast<size_t>(slot)], config_);
   const kernels::AvailableMemory available = kernels::ReadAvailableMemory();
@@ -234,9 +239,7 @@ void TensorParallelExecutor::LoadLoRAs(std::span<const int32_t> slots) {
   // The ranks load together, so none of them may stop in the middle.
   for (const std::unique_ptr<Worker>& worker : workers_) worker->SetCancellation(nullptr);
   ranks_->Run([&](int rank) {
-    LoRALayers& layers = workers_[static_cast<size_t>(rank)]->lora_layers();
-    for (const int32_t slot : changes.unload) layers.Unload(static_cast<size_t>(slot));
-    for (const int32_t slot : changes.load) layers.Load(static_cast<size_t>(slot));
+    for (const int32_t slot : changes.load) layers_of(rank).Load(static_cast<size_t>(slot));
   });
   for (const std::unique_ptr<Worker>& worker : workers_) worker->SetCancellation(cancellation_);
 }
