@@ -127,6 +127,22 @@ TEST_F(LoRAProgramTest, ARepositoryWithAnAdapterIsNoModel) {
   EXPECT_NE(result.err.find("add --lora NAME=me/poems"), std::string::npos) << result.err;
 }
 
+TEST_F(LoRAProgramTest, AnotherModelAndAFailedSwitchToOneForgetTheAdaptersThatTheChatLoaded) {
+  const std::string adapter = MakeAdapter("adapter", 1);
+  const std::string other = CopyGuideModel(temp_.path() + "/other", {});
+  const std::string broken = CopyGuideModel(temp_.path() + "/broken", {});
+  fs::remove(broken + "/model.safetensors");
+  temp_.Write("broken/model.safetensors", "");
+  Chat("plain", "one\n", {"-t", "0"});
+  for (const std::string& model : {other, broken}) {
+    const std::string user = fs::path(model).filename();
+    const ProgramResult result =
+        Chat(user + " user", "/lora mine=" + adapter + "\n/model " + model + "\n/lora\none\n", {"-t", "0"});
+    EXPECT_NE(result.err.find("[no adapters; load one with /lora NAME=PATH]"), std::string::npos) << result.err;
+    EXPECT_EQ(Answers(user + " user"), Answers("plain"));
+  }
+}
+
 TEST_F(LoRAProgramTest, TabCompletesAdaptersAndTheirFiles) {
   MakeAdapter("poems", 1);
   PtyProgram program({"chat", "-m", model_, "--lora", "poems=" + temp_.path() + "/poems", "--ephemeral"});
