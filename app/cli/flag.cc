@@ -38,9 +38,10 @@ constexpr Flag kFlags[] = {
      "quantized"},
     {"quantization", 'q', kChoice, "METHOD", "none|int8|int4", "none", kModel, kEngines, false, true,
      "quantize floating-point weights to 8 or 4 bits at load time"},
-    {"calibration", 0, kPath, "FILE", "", "", kModel, kEngines, false, true,
+    {"calibration", 0, kPath, "FILE|self", "", "", kModel, kEngines, false, true,
      "UTF-8 text of at least 256 tokens that --quantization int4 minimizes the error on; up to 32,768 tokens are used. "
-     "The first load with a text can take minutes; the packed-weight cache keeps the result"},
+     "self: a text that the model writes. The first load with a text can take minutes; the packed-weight cache keeps "
+     "the result"},
     {"packed-cache-size", 0, kSize, "SIZE", "", "16Gi", kModel, kEngines, false, true,
      "disk space limit of the packed-weight cache in $XDG_CACHE_HOME/vllmcli/packed, which speeds up later starts; "
      "0: no cache"},

@@ -38,6 +38,10 @@ LoadingStatus::~LoadingStatus() {
 }
 
 std::string LoadingStatus::Text() const {
+  if (calibration_ != nullptr && calibration_->num_tokens_written < calibration_->num_tokens) {
+    return "writing a text with " + name_ + " for its calibration, " +
+           std::to_string(100 * calibration_->num_tokens_written / calibration_->num_tokens) + " %, ";
+  }
   if (calibration_ != nullptr && calibration_->num_chunks_read < calibration_->num_chunks) {
     return "calibrating " + name_ + ", " + std::to_string(calibration_->num_chunks_read) + " of " +
            std::to_string(calibration_->num_chunks) + " chunks, ";

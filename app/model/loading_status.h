@@ -1,6 +1,6 @@
-// LoadingStatus: shows "loading NAME, 40 %, 3 s" or "calibrating NAME, 12 of 128 chunks, 3 s" on a terminal while the
-// main thread waits for the engine. Owned by LoadModel. Its own thread draws the line. The destructor stops the thread
-// and erases the line, so that the caller may print.
+// LoadingStatus: shows a line such as "loading NAME, 40 %, 3 s" on a terminal while the main thread waits for the
+// engine, also while a text is written or read for --calibration. Owned by LoadModel. Its own thread draws the line.
+// The destructor stops the thread and erases the line, so that the caller may print.
 #pragma once
 
 #include <condition_variable>

@@ -48,7 +48,7 @@ class MeasuredCalibrationTest : public testing::Test {
   };
   static Result Run(const VllmConfig& config, int32_t step = 7) {
     const auto progress = std::make_shared<CalibrationProgress>();
-    MeasuredCalibration calibration(config, Chunks(step, config), progress);
+    MeasuredCalibration calibration(config, TextOfChunks(Chunks(step, config)), progress);
     OneRequest engine(config, [&](const VllmConfig& given) { return MakeCalibratedExecutor(given, calibration); });
     engine.Greedy({1, 5, 9, 2, 33, 7}, 4, 4, 5, 5);
     Result result;
@@ -75,7 +75,7 @@ TEST_F(MeasuredCalibrationTest, TheTextChangesTheWeights) {
 TEST_F(MeasuredCalibrationTest, TheDescriptionChangesWithTheTokensAndTheirChunks) {
   const VllmConfig config = Config("llama");
   const auto description = [&](std::vector<std::vector<int32_t>> chunks) {
-    return MeasuredCalibration(config, std::move(chunks)).description();
+    return MeasuredCalibration(config, TextOfChunks(std::move(chunks))).description();
   };
   EXPECT_EQ(description({{1, 2}, {3}}), description({{1, 2}, {3}}));
   EXPECT_NE(description({{1, 2}, {3}}), description({{1, 2}, {4}}));
@@ -115,7 +115,7 @@ TEST_F(MeasuredCalibrationTest, FamiliesWithExpertsTransposedWeightsLatentAttent
 TEST_F(MeasuredCalibrationTest, AFailureReachesEveryCaller) {
   VllmConfig config = Config("llama");
   config.model.directory = temp_.path();
-  MeasuredCalibration calibration(config, {{1, 2, 3}});
+  MeasuredCalibration calibration(config, TextOfChunks({{1, 2, 3}}));
   EXPECT_THROW(calibration.Moments(), ModelError);
   EXPECT_THROW(calibration.Moments(), ModelError);
 }

@@ -40,6 +40,19 @@ TEST_F(CalibrationProgramTest, ATextOfOneChunkIsEnough) {
   EXPECT_NE(result.out, "");
 }
 
+TEST_F(CalibrationProgramTest, ATextThatTheModelWritesIsTheSameOnEveryStart) {
+  const ProgramResult first = Run("self"), second = Run("self");
+  EXPECT_EQ(first.status, 0) << first.err;
+  EXPECT_NE(first.out, "");
+  EXPECT_EQ(first.out, second.out);
+}
+
+TEST_F(CalibrationProgramTest, AModelWithoutGeneratedTextNeedsAFile) {
+  const std::string model = std::string(VLLMCLI_TEST_DATA) + "/pooling/bert_mean";
+  ExpectRejected(RunProgram({"embed", "-m", model, "-q", "int4", "--calibration", "self", Write("text\n")}),
+                 "--calibration: self: the model generates no text");
+}
+
 TEST_F(CalibrationProgramTest, AnEmptyTextIsRejected) { ExpectRejected(Run(Write("")), "is empty"); }
 
 TEST_F(CalibrationProgramTest, InvalidUtf8IsRejected) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "app/model/calibration/written_text.h"
 #include "engine/config/errors.h"
 #include "engine/config/escape.h"
 #include "tokenizer/formats/regular_file.h"
@@ -34,9 +35,20 @@ std::string ReadText(const std::string& path) {
 }  // namespace
 
 void CheckCalibration(const Settings& settings, const ModelConfig& model) {
-  if (settings.Text("calibration").value_or("").empty()) return;
-  if (model.quantization.method == QuantizationMethod::kInt4) return;
-  throw ConfigError("--calibration: needs --quantization int4");
+  const std::string text = settings.Text("calibration").value_or("");
+  if (text.empty()) return;
+  if (model.quantization.method != QuantizationMethod::kInt4) {
+    throw ConfigError("--calibration: needs --quantization int4");
+  }
+  if (text != kSelfCalibration) return;
+  if (!model.can_generate) {
+    throw ConfigError("--calibration: self: the model generates no text; the name of a file is possible");
+  }
+  if (!FirstToken(model)) {
+    throw ConfigError(
+        "--calibration: self: the model has no BOS or EOS token to begin a text with; the name of a file "
+        "is possible");
+  }
 }
 
 std::vector<std::vector<int32_t>> CalibrationChunks(std::span<const int32_t> tokens, int64_t length,
@@ -55,16 +67,21 @@ std::shared_ptr<MeasuredCalibration> MakeCalibration(const Settings& settings, c
                                                      const tokenizer::Tokenizer& tokenizer,
                                                      std::shared_ptr<CalibrationProgress> progress) {
   const std::string path = settings.Text("calibration").value_or("");
-  const std::vector<int32_t> tokens =
-      tokenizer.Encode(ReadText(path), /*add_special_tokens=*/true, /*parse_special=*/false);
   // A request needs room for one more token.
   const int64_t length = std::min(kCalibrationChunk, config.model.max_model_len - 1);
+  if (path == kSelfCalibration) {
+    if (length < 2) throw ConfigError("--calibration: self: needs --max-model-len 3 or more");
+    CalibrationText text = WrittenText(config, kMaxCalibrationChunks, length, progress);
+    return std::make_shared<MeasuredCalibration>(config, std::move(text), std::move(progress));
+  }
+  const std::vector<int32_t> tokens =
+      tokenizer.Encode(ReadText(path), /*add_special_tokens=*/true, /*parse_special=*/false);
   std::vector<std::vector<int32_t>> chunks = CalibrationChunks(tokens, length, kMaxCalibrationChunks);
   if (chunks.empty()) {
     throw ConfigError("--calibration: " + Escape(path) + ": is too short (" + std::to_string(tokens.size()) +
                       " of at least " + std::to_string(length) + " tokens)");
   }
-  return std::make_shared<MeasuredCalibration>(config, std::move(chunks), std::move(progress));
+  return std::make_shared<MeasuredCalibration>(config, TextOfChunks(std::move(chunks)), std::move(progress));
 }
 
 }  // namespace vllm::app
