@@ -313,6 +313,7 @@ void Scheduler::AdmitWaiting(int64_t& token_budget, bool interactive_only) {
           num_new_tokens <= config_.max_num_batched_tokens) {
         return;
       }
+      if (EndsEncoderStep(*request, num_new_tokens, token_budget)) return;
       num_new_tokens = std::min(num_new_tokens, token_budget);
       if (AdmitFirst(num_new_tokens, computed)) {
         token_budget -= num_new_tokens;

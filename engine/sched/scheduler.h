@@ -47,6 +47,9 @@ class Scheduler {
   static constexpr int64_t kTokensPerStepAlone = 64;
   static constexpr int64_t kMaxStepsAlone = 2;
   static constexpr int64_t kMaxOvertakenPerSeq = 4;
+  // Limits the tokens of a step in which an encoder reads several texts. With more, it is slower, because the
+  // activations of the step no longer fit in the L2 cache. A longer text is read alone.
+  static constexpr int64_t kEncoderStepTokens = 512;
 
   // REQUIRES: cache.num_blocks is set; all sizes are positive.
   Scheduler(const SchedulerConfig& config, const CacheConfig& cache, int64_t max_model_len,
@@ -175,6 +178,8 @@ class Scheduler {
   void MakeCachedRequestData(const Request& request, bool resumed);
 
   // Ends a request whose prompt is computed, and adds its output.
+  // Returns true if this step has enough texts of an encoder, so that one of num_new_tokens waits for the next step.
+  bool EndsEncoderStep(const Request& request, int64_t num_new_tokens, int64_t token_budget) const;
   void FinishPooling(RequestId id, const std::vector<float>& pooled, EngineCoreOutputs& outputs);
   // Takes back the computed tokens that belong to rejected drafts, and counts all drafts of the step.
   void SettleDrafts(Request& request, int64_t num_accepted);

@@ -43,6 +43,7 @@ EngineCoreRequestPtr MakeRequest(RequestId id, std::vector<int32_t> prompt_token
   request->cache_salt = options.cache_salt;
   request->interactive = options.interactive;
   request->lora_slot = options.lora_slot;
+  if (options.pooling) request->pooling_params.emplace();
   if (options.lora_slot >= 0) request->lora_digest = "adapter " + std::to_string(options.lora_slot);
   if (options.edit) options.edit(request->sampling_params);
   return request;
@@ -181,7 +182,10 @@ void SchedulerHarness::Update() {
     const WorkerState& state = worker_states_[scheduled.request_id];
     const auto num_known = static_cast<int64_t>(state.request->prompt_token_ids.size() + state.output_token_ids.size());
     runner_output.request_ids.push_back(scheduled.request_id);
-    if (state.num_computed_tokens == num_known) {
+    const bool is_computed = state.num_computed_tokens == num_known;
+    if (is_computed && state.request->pooling_params) {
+      runner_output.pooled.emplace_back(scheduled.request_id, std::vector<float>{1.0f});
+    } else if (is_computed) {
       runner_output.sampled_token_ids.push_back(next_token(scheduled.request_id, num_known));
     }
     runner_output.sampled_offsets.push_back(runner_output.sampled_token_ids.size());

@@ -43,6 +43,7 @@ struct RequestSpec {
   std::string cache_salt = {};
   bool interactive = false;
   int32_t lora_slot = -1;
+  bool pooling = false;  // the harness gives it the vector {1}
   std::function<void(SamplingParams&)> edit = {};
 };
 

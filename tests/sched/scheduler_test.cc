@@ -121,6 +121,26 @@ TEST(SchedulerTest, WithoutChunkedPrefillAPromptWaitsUntilItFitsIntoTheBudget) {
   EXPECT_EQ(h.Scheduled(2), 60);
 }
 
+TEST(SchedulerTest, AnEncoderReadsSeveralTextsInShortStepsAndALongTextAlone) {
+  constexpr int64_t kLimit = Scheduler::kEncoderStepTokens;
+  SchedulerHarness h({.max_num_batched_tokens = 4 * kLimit, .enable_chunked_prefill = false});
+  const std::vector<int64_t> lengths{kLimit / 2, kLimit / 2, 1, 3 * kLimit, 5, 6};
+  for (size_t i = 0; i < lengths.size(); ++i) h.Add(i + 1, lengths[i], {.pooling = true});
+  for (const Ids& ids : {Ids{1, 2}, Ids{3}, Ids{4}, Ids{5, 6}}) {
+    h.Step();
+    EXPECT_EQ(ScheduledIds(*h.output), ids);
+  }
+  h.RunToEnd();
+}
+
+TEST(SchedulerTest, ADecoderReadsTextsForVectorsInFullSteps) {
+  SchedulerHarness h({.max_num_batched_tokens = 2 * Scheduler::kEncoderStepTokens});
+  for (RequestId id = 1; id <= 2; ++id) h.Add(id, Scheduler::kEncoderStepTokens, {.pooling = true});
+  h.Step();
+  EXPECT_EQ(ScheduledIds(*h.output), (Ids{1, 2}));
+  h.RunToEnd();
+}
+
 TEST(SchedulerTest, WithoutChunkedPrefillALongPrefillThresholdStillChunks) {
   SchedulerHarness h(
       {.max_num_batched_tokens = 100, .long_prefill_token_threshold = 50, .enable_chunked_prefill = false});
