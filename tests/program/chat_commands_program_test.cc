@@ -292,6 +292,13 @@ TEST_F(ChatCommandsTest, SystemMessageOfTheConfigurationIsReportedIfItIsNotUsed)
       << result.err;
 }
 
+TEST_F(ChatCommandsTest, InfoNamesTheTypeOfTheWeights) {
+  const ProgramResult plain = Chat("plain", "/info\n");
+  EXPECT_NE(plain.err.find("LlamaForCausalLM, bfloat16\n"), std::string::npos) << plain.err;
+  const ProgramResult quantized = Chat("quantized", "/info\n", {"-q", "int4"});
+  EXPECT_NE(quantized.err.find("LlamaForCausalLM, bfloat16 quantized to int4\n"), std::string::npos) << quantized.err;
+}
+
 TEST_F(ChatCommandsTest, ModelIsSwitchedInTheConversation) {
   const std::string other = CopyGuideModel(temp_.path() + "/other", {.context = 512});
   const ProgramResult result =

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/chat/commands/display_commands.h"
+#include "app/installed/weight_summary.h"
 #include "app/output/request_stats.h"
 #include "app/output/size_text.h"
 #include "app/terminal/output_stream.h"
@@ -109,11 +110,26 @@ SlashResult SchemaCommand(const std::string& arguments, ChatSession& session) {
   return {};
 }
 
+// Returns "bfloat16", "Q4_K_M" or "bfloat16 quantized to int4".
+std::string WeightsText(const ChatSession& session) {
+  const ModelConfig& model = session.model().engine->config().model;
+  const std::string dtype(ToString(model.dtype));
+  if (model.quantization.quantizes_at_load()) {
+    return dtype + " quantized to " + std::string(ToString(model.quantization.method));
+  }
+  try {
+    const std::string quantization = SummarizeWeights(session.model().location, model).quantization;
+    return quantization == "none" ? dtype : quantization;
+  } catch (const std::exception&) {  // The files have changed since they were loaded.
+    return dtype;
+  }
+}
+
 SlashResult InfoCommand(const std::string&, ChatSession& session) {
   const VllmConfig& config = session.model().engine->config();
   const ModelLocation& location = session.model().location;
   PrintNote("  model    " + location.name + (location.name == location.path() ? "" : " (" + location.path() + ")"));
-  PrintNote("  kind     " + config.model.architecture + ", " + std::string(ToString(config.model.dtype)));
+  PrintNote("  kind     " + config.model.architecture + ", " + WeightsText(session));
   PrintNote("  context  " + std::to_string(session.model().engine->max_model_len()) + " tokens, " +
             std::to_string(session.num_tokens()) + " in use, " + CountedText(session.num_turns(), "turn"));
   PrintNote("  outside  " + OutsideText(session));
