@@ -46,7 +46,9 @@ def make_model(directory):
     plain = os.path.join(directory, "plain")
     model.save_pretrained(plain)
     transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="[UNK]", pad_token="[PAD]",
-                                         cls_token="[CLS]", sep_token="[SEP]", model_max_length=256).save_pretrained(plain)
+                                         cls_token="[CLS]", sep_token="[SEP]", model_max_length=256,
+                                         model_input_names=["input_ids", "token_type_ids", "attention_mask"],
+                                         ).save_pretrained(plain)
     encoder = SentenceTransformer(modules=[modules.Transformer(plain), modules.Pooling(384, pooling_mode="mean"),
                                            modules.Normalize()], device="cpu")
     encoder.save(os.path.join(directory, "model"), create_model_card=False)

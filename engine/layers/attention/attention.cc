@@ -140,11 +140,17 @@ void Attention::Forward(const AttentionMetadata& metadata, KVCache& cache, const
 
   const AttentionGroup& group = metadata.groups[cache.group(layer_)];
   const int64_t num_tokens = key == nullptr ? 0 : static_cast<int64_t>(group.slot_mapping.size());
-  ForEachRow(step_, num_tokens, 2 * spec_.num_kv_heads * spec_.head_dim, [&](int64_t row) {
+  // A head's keys of adjacent tokens are in the same cache lines, so they are written one after another.
+  constexpr int64_t kTokensAtATime = kernels::kTokensPerKeyGroup;
+  const int64_t num_groups = (num_tokens + kTokensAtATime - 1) / kTokensAtATime;
+  ForEachRow(step_, num_groups, kTokensAtATime * 2 * spec_.num_kv_heads * spec_.head_dim, [&](int64_t i) {
+    const int64_t begin = i * kTokensAtATime, end = std::min(num_tokens, begin + kTokensAtATime);
     for (int64_t head = 0; head < spec_.num_kv_heads; ++head) {
-      const int64_t offset = row * qkv_stride + head * spec_.head_dim;
-      kernels::WriteKV(args.layout, keys, values, group.slot_mapping[static_cast<size_t>(row)], head, key + offset,
-                       value == nullptr ? nullptr : value + offset);
+      for (int64_t row = begin; row < end; ++row) {
+        const int64_t offset = row * qkv_stride + head * spec_.head_dim;
+        kernels::WriteKV(args.layout, keys, values, group.slot_mapping[static_cast<size_t>(row)], head, key + offset,
+                         value == nullptr ? nullptr : value + offset);
+      }
     }
   });
 
