@@ -139,8 +139,7 @@ LoadedEngine LoadEngine(const Settings& settings, const LoadOptions& options) {
   const auto calibration_progress = std::make_shared<CalibrationProgress>();
   if (!settings.Text("calibration").value_or("").empty()) {
     loaded.tokenizer = tokenizer.get();
-    if (loaded.tokenizer == nullptr) throw ModelError("--calibration: the model has no tokenizer");
-    calibration = MakeCalibration(settings, config, *loaded.tokenizer, calibration_progress);
+    calibration = MakeCalibration(settings, config, loaded.tokenizer.get(), calibration_progress);
     make_executor = [calibration](const VllmConfig& engine_config) {
       // The engine of a draft model has another configuration.
       const bool is_calibrated = engine_config.model.quantization.method == QuantizationMethod::kInt4;

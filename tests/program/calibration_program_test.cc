@@ -47,6 +47,17 @@ TEST_F(CalibrationProgramTest, ATextThatTheModelWritesIsTheSameOnEveryStart) {
   EXPECT_EQ(first.out, second.out);
 }
 
+TEST_F(CalibrationProgramTest, OnlyAFileNeedsATokenizer) {
+  const auto run = [](const std::string& text) {
+    return RunProgram({"complete", "-m", std::string(VLLMCLI_TEST_DATA) + "/models/llama", "-q", "int4",
+                       "--calibration", text, "--prompt-ids", "1,2,3", "-n", "2", "--json"});
+  };
+  const ProgramResult self = run("self"), file = run(Write("text"));
+  EXPECT_EQ(self.status, 0) << self.err;
+  EXPECT_EQ(file.status, 3);
+  EXPECT_NE(file.err.find("the model has no tokenizer to read it"), std::string::npos) << file.err;
+}
+
 TEST_F(CalibrationProgramTest, AModelWithoutGeneratedTextNeedsAFile) {
   const std::string model = std::string(VLLMCLI_TEST_DATA) + "/pooling/bert_mean";
   ExpectRejected(RunProgram({"embed", "-m", model, "-q", "int4", "--calibration", "self", Write("text\n")}),

@@ -64,7 +64,7 @@ std::vector<std::vector<int32_t>> CalibrationChunks(std::span<const int32_t> tok
 }
 
 std::shared_ptr<MeasuredCalibration> MakeCalibration(const Settings& settings, const VllmConfig& config,
-                                                     const tokenizer::Tokenizer& tokenizer,
+                                                     const tokenizer::Tokenizer* tokenizer,
                                                      std::shared_ptr<CalibrationProgress> progress) {
   const std::string path = settings.Text("calibration").value_or("");
   // A request needs room for one more token.
@@ -74,8 +74,10 @@ std::shared_ptr<MeasuredCalibration> MakeCalibration(const Settings& settings, c
     CalibrationText text = WrittenText(config, kMaxCalibrationChunks, length, progress);
     return std::make_shared<MeasuredCalibration>(config, std::move(text), std::move(progress));
   }
+  if (tokenizer == nullptr)
+    throw ModelError("--calibration: " + Escape(path) + ": the model has no tokenizer to read it");
   const std::vector<int32_t> tokens =
-      tokenizer.Encode(ReadText(path), /*add_special_tokens=*/true, /*parse_special=*/false);
+      tokenizer->Encode(ReadText(path), /*add_special_tokens=*/true, /*parse_special=*/false);
   std::vector<std::vector<int32_t>> chunks = CalibrationChunks(tokens, length, kMaxCalibrationChunks);
   if (chunks.empty()) {
     throw ConfigError("--calibration: " + Escape(path) + ": is too short (" + std::to_string(tokens.size()) +

@@ -35,7 +35,7 @@ std::vector<std::vector<int32_t>> CalibrationChunks(std::span<const int32_t> tok
 // is shorter than a chunk, and ResourceError if memory or descriptors run out. REQUIRES: the flag is set, and
 // CheckCalibration was called.
 std::shared_ptr<MeasuredCalibration> MakeCalibration(const Settings& settings, const VllmConfig& config,
-                                                     const tokenizer::Tokenizer& tokenizer,
+                                                     const tokenizer::Tokenizer* tokenizer,
                                                      std::shared_ptr<CalibrationProgress> progress);
 
 }  // namespace vllm::app
