@@ -2,13 +2,18 @@
 
 #include <charconv>
 #include <map>
+#include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "engine/config/errors.h"
 #include "engine/config/escape.h"
 #include "engine/model_loader/gguf/architecture.h"
 #include "engine/model_loader/gguf/format/file.h"
+#include "kernels/isa/kernels_for.h"
+#include "kernels/matrix/checkpoint_quant_matrix.h"
 
 namespace vllm {
 namespace {
@@ -34,7 +39,7 @@ class GgufAdapterReader {
       Finish(module);
       adapter.modules.push_back(std::move(module));
     }
-    adapter.keep_alive = file_;
+    adapter.keep_alive = std::make_shared<Storage>(Storage{file_, std::move(dequantized_)});
     SortModules(adapter);
   }
 
@@ -97,16 +102,16 @@ class GgufAdapterReader {
     module.name = CanonicalModuleName(module_name);
     TensorView view;
     view.name = std::string(tensor.name);
-    if (!tensor.type->weight_type || tensor.type->block_elements != 1) {
-      Fail(tensor.name, "quantized adapters are not supported; convert it with --outtype f16 (" +
-                            std::string(tensor.type->name) + ")");
+    if (!tensor.type->weight_type) {
+      Fail(tensor.name, "unsupported type " + std::string(tensor.type->name));
     }
     view.type = *tensor.type->weight_type;
-    view.CheckFloatingPoint();
     view.shape = tensor.shape;
     if (view.shape.size() == 1) view.shape.insert(view.shape.begin(), 1);  // llama.cpp drops a dimension of 1
     if (view.shape.size() != 2) Fail(tensor.name, "wrong number of dimensions");
     view.data = tensor.data;
+    if (const std::optional<kernels::QuantFormat> format = kernels::BlockFormat(view.type)) Dequantize(*format, view);
+    view.CheckFloatingPoint();
     if (is_a) {
       module.tensor_name = view.name;
       module.a = std::move(view);
@@ -117,6 +122,24 @@ class GgufAdapterReader {
       view.interleaved_head_dim = model_.head_dim;
     }
     module.b = std::move(view);
+  }
+
+  // Replaces the blocks by their values in float32. The file checks that rows are whole blocks.
+  void Dequantize(kernels::QuantFormat format, TensorView& view) {
+    kernels::CheckpointQuantMatrixView blocks;
+    blocks.format = format;
+    blocks.data = reinterpret_cast<const uint8_t*>(view.data.data());
+    blocks.num_rows = view.shape[0];
+    blocks.num_columns = view.shape[1];
+    blocks.row_bytes = kernels::QuantRowBytes(format, blocks.num_columns);
+    std::vector<float> values(static_cast<size_t>(blocks.num_rows * blocks.num_columns));
+    const kernels::QuantKernels& kernels = *kernels::KernelsFor(kernels::Isa::kGeneric).quant;
+    for (int64_t row = 0; row < blocks.num_rows; ++row) {
+      kernels.dequantize(blocks, row, 0, blocks.num_columns, values.data() + row * blocks.num_columns);
+    }
+    view.type = kernels::WeightType::kFloat32;
+    view.data = std::as_bytes(std::span(values));
+    dequantized_.push_back(std::move(values));
   }
 
   void Finish(LoRAModule& module) const {
@@ -130,7 +153,14 @@ class GgufAdapterReader {
     module.scale = alpha_ == 0.0 ? 1.0 : alpha_ / static_cast<double>(module.rank);
   }
 
+  // What the views of the adapter point to.
+  struct Storage {
+    std::shared_ptr<const GgufFile> file;
+    std::vector<std::vector<float>> dequantized;
+  };
+
   std::shared_ptr<const GgufFile> file_;
+  std::vector<std::vector<float>> dequantized_;
   const ModelConfig& model_;
   const GgufArchitecture* architecture_ = nullptr;
   double alpha_ = 0.0;

@@ -24,6 +24,8 @@ NUM_LOGITS = 72
 # Name: base model, arguments of LoraConfig.
 CASES = {
     "all_linear": ("llama", {"r": 4, "lora_alpha": 6, "target_modules": "all-linear"}),
+    # Q8_0 in the GGUF file. The PEFT directory has the same values.
+    "quantized_gguf": ("llama", {"r": 32, "lora_alpha": 24, "target_modules": ["q_proj", "k_proj", "o_proj", "up_proj"]}),
     "attention": ("llama", {"r": 8, "lora_alpha": 16, "target_modules": ["q_proj", "v_proj"]}),
     "rslora": ("llama", {"r": 3, "lora_alpha": 5, "use_rslora": True, "target_modules": ["k_proj", "o_proj", "up_proj"]}),
     "patterns": ("llama", {"r": 4, "lora_alpha": 8, "target_modules": "all-linear",
@@ -61,6 +63,21 @@ def set_random(model, seed):
             parameter.data = torch.randn(parameter.shape, generator=generator) * scale * parameter.shape[-1] ** -0.5
 
 
+def quantize(values):
+    """Returns the Q8_0 blocks of a matrix, [rows, bytes]."""
+    return gguf.quants.quantize(values, gguf.GGMLQuantizationType.Q8_0)
+
+
+def round_to_blocks(model):
+    """Rounds the matrices of the adapter to values of Q8_0."""
+    for name, parameter in model.named_parameters():
+        if "lora_" in name:
+            blocks = quantize(parameter.detach().numpy())
+            values = gguf.quants.dequantize(blocks, gguf.GGMLQuantizationType.Q8_0)
+            assert (quantize(values) == blocks).all(), name
+            parameter.data = torch.from_numpy(values)
+
+
 def load_base(base):
     model = transformers.AutoModelForCausalLM.from_pretrained(DATA / "models" / base, dtype=torch.float32,
                                                               attn_implementation="eager")
@@ -72,8 +89,8 @@ def permute(weight, num_heads):
     return weight.reshape(num_heads, 2, -1, weight.shape[1]).swapaxes(1, 2).reshape(weight.shape)
 
 
-def write_gguf(directory, config, alpha, path):
-    """Writes a PEFT adapter of a Llama as llama.cpp's convert_lora_to_gguf.py does."""
+def write_gguf(directory, config, alpha, path, is_quantized):
+    """Writes a PEFT adapter of a Llama as llama.cpp's convert_lora_to_gguf.py does, in float32 or Q8_0."""
     names = {"self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
              "self_attn.o_proj": "attn_output", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
              "mlp.down_proj": "ffn_down"}
@@ -88,7 +105,11 @@ def write_gguf(directory, config, alpha, path):
         values = tensor.to(torch.float32).numpy()
         if part == "B.weight" and names[module] in heads:
             values = permute(values, heads[names[module]])
-        writer.add_tensor(f"blk.{layer}.{names[module]}.weight.lora_{part[0].lower()}", values)
+        tensor_name = f"blk.{layer}.{names[module]}.weight.lora_{part[0].lower()}"
+        if is_quantized:
+            writer.add_tensor(tensor_name, quantize(values), raw_dtype=gguf.GGMLQuantizationType.Q8_0)
+        else:
+            writer.add_tensor(tensor_name, values)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -104,6 +125,8 @@ def make(name, output):
     adapted = peft.get_peft_model(load_base(base), peft.LoraConfig(task_type="CAUSAL_LM", **options))
     with torch.no_grad():
         set_random(adapted, len(name))
+        if name == "quantized_gguf":
+            round_to_blocks(adapted)
     adapted.save_pretrained(directory)
     config = json.loads((directory / "adapter_config.json").read_text())
     config["base_model_name_or_path"] = base
@@ -111,8 +134,8 @@ def make(name, output):
         config["target_modules"].sort()
     (directory / "adapter_config.json").write_text(json.dumps(config, indent=1) + "\n")
     (directory / "README.md").unlink(missing_ok=True)
-    if name == "all_linear":
-        write_gguf(directory, adapted.config, options["lora_alpha"], directory / "adapter.gguf")
+    if name in ("all_linear", "quantized_gguf"):
+        write_gguf(directory, adapted.config, options["lora_alpha"], directory / "adapter.gguf", name == "quantized_gguf")
     # PEFT sorts the patterns when it saves them, and uses the first one that matches, so only the saved adapter counts.
     model = load_base(base)
     with torch.no_grad():

@@ -166,12 +166,20 @@ TEST_P(LoRAGoldenTest, TheAdapterChangesTheResult) {
 }
 
 using GgufLoRAGoldenTest = LoRAGoldenTest;
-INSTANTIATE_TEST_SUITE_P(Options, GgufLoRAGoldenTest, testing::Values("all_linear"));
+INSTANTIATE_TEST_SUITE_P(Options, GgufLoRAGoldenTest, testing::Values("all_linear", "quantized_gguf"));
 
 TEST_P(GgufLoRAGoldenTest, GgufAdapterAgreesWithPeft) {
   OneRequest engine(Config(Adapter() + "/adapter.gguf", 1, kernels::DType::kFloat32));
   engine.lora_slot = 0;
   EXPECT_LE(WorstDifference(engine, 2048), 1e-4);
+}
+
+TEST_P(GgufLoRAGoldenTest, GgufAdapterGivesTheBitsOfThePeftDirectory) {
+  for (const kernels::DType dtype : {kernels::DType::kFloat32, kernels::DType::kBFloat16}) {
+    ManyRequests gguf(Config(Adapter() + "/adapter.gguf", 2, dtype)), peft(Config(Adapter(), 2, dtype));
+    const std::vector<int32_t> slots(Prompts().size(), 0);
+    EXPECT_EQ(gguf.Run(Prompts(), 8, 16, slots), peft.Run(Prompts(), 8, 16, slots));
+  }
 }
 
 }  // namespace

@@ -32,8 +32,8 @@ std::vector<std::vector<int32_t>> CalibrationChunks(std::span<const int32_t> tok
 
 // Returns the calibration of the flag. Reads and tokenizes its file, or lets the model write a text when the
 // calibration is measured. `config` is final. Throws ConfigError if the file cannot be read, is empty, is not UTF-8 or
-// is shorter than a chunk, and ResourceError if memory or descriptors run out. REQUIRES: the flag is set, and
-// CheckCalibration was called.
+// is shorter than a chunk, ModelError if there is a file but no tokenizer, and ResourceError if memory or descriptors
+// run out. REQUIRES: the flag is set, and CheckCalibration was called.
 std::shared_ptr<MeasuredCalibration> MakeCalibration(const Settings& settings, const VllmConfig& config,
                                                      const tokenizer::Tokenizer* tokenizer,
                                                      std::shared_ptr<CalibrationProgress> progress);
