@@ -36,6 +36,7 @@ struct PoolingSetup {
   std::optional<int64_t> num_blocks = {};
   bool reserve_full_isl = true;
   std::optional<PoolingType> type = {};
+  bool quantizes = false;
 };
 
 VllmConfig ConfigOf(const std::string& name, const PoolingSetup& setup) {
@@ -48,6 +49,7 @@ VllmConfig ConfigOf(const std::string& name, const PoolingSetup& setup) {
     ReadSentenceTransformers(config.model);
   }
   if (setup.type) config.model.pooler.types = {*setup.type};
+  if (setup.quantizes) config.model.quantization.method = QuantizationMethod::kInt8;
   config.scheduler.max_num_batched_tokens = setup.max_num_batched_tokens;
   config.scheduler.max_num_seqs = setup.max_num_seqs;
   config.scheduler.long_prefill_token_threshold = setup.long_prefill_token_threshold;
@@ -151,6 +153,23 @@ TEST_P(PoolingTest, TwoRanksGiveNearlyTheSameResults) {
   for (size_t i = 0; i < vectors.size(); ++i) {
     ASSERT_EQ(vectors[i].size(), alone_[i].size());
     for (size_t j = 0; j < vectors[i].size(); ++j) EXPECT_NEAR(vectors[i][j], alone_[i][j], 1e-4) << i << ", " << j;
+  }
+}
+
+TEST_P(PoolingTest, Int8WeightsGiveSimilarResults) {
+  for (const int64_t ranks : {1, 2}) {
+    const Vectors vectors =
+        RunPrompts(ConfigOf(GetParam(), {.ranks = ranks, .quantizes = true}), prompts_, params_, false);
+    for (size_t i = 0; i < vectors.size(); ++i) {
+      double dot = 0, a = 0, b = 0;
+      for (size_t j = 0; j < vectors[i].size(); ++j) {
+        dot += static_cast<double>(vectors[i][j]) * static_cast<double>(alone_[i][j]);
+        a += static_cast<double>(vectors[i][j]) * static_cast<double>(vectors[i][j]);
+        b += static_cast<double>(alone_[i][j]) * static_cast<double>(alone_[i][j]);
+      }
+      EXPECT_NE(vectors[i], alone_[i]) << i;
+      EXPECT_GE(dot, 0.97 * std::sqrt(a * b)) << i;
+    }
   }
 }
 
