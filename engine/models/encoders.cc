@@ -98,6 +98,16 @@ DecoderSpec JinaBertSpec(const ModelConfig& config) {
     layer.mlp.gate_up_proj = "gated_layers";
     layer.mlp.down_proj = "wo";
     layer.mlp.has_down_bias = true;
+    if (!config.use_qk_norm) continue;
+    // jina-embeddings-v2-base-code
+    layer.attention_block = {"attention.", "", "", "layer_norm_1", "attention.output.LayerNorm"};
+    layer.attention.qk_norm = {QkNormKind::kWhole, "self.layer_norm_q", "self.layer_norm_k", spec.norm};
+    layer.mlp.up_comes_first = true;
+    // GGUF files of both kinds have the same names.
+    if (!config.gguf_file.empty()) continue;
+    layer.mlp_block.sum_norm = "layer_norm_2";
+    layer.mlp.gate_up_proj = "up_gated_layer";
+    layer.mlp.down_proj = "down_layer";
   }
   return spec;
 }

@@ -222,11 +222,27 @@ def save_vector_case(name, path, seed):
     return pre, dense, {"texts": plain.TEXTS, "prompts": {"": vectors}}
 
 
+def set_tokenizer_class(path, name):
+    file = path / "tokenizer_config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "tokenizer_class": name}))
+
+
 def save_jina_case(path, seed):
     expected = plain.save_jina_case(path, seed)
-    file = path / "tokenizer_config.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), "tokenizer_class": "BertTokenizer"}))
+    set_tokenizer_class(path, "BertTokenizer")
     return "bert-bge", [], expected
+
+
+def save_jina_code_case(path, seed):
+    tokenizer = byte_level(True)
+    tokenizer.model_max_length = 64
+    expected = plain.save_jina_case(path, seed, for_code=True, tokenizer=tokenizer, vocab_size=len(tokenizer),
+                                    num_hidden_layers=2)
+    set_tokenizer_class(path, "RobertaTokenizer")
+    return "jina-v2-code", [], expected
+
+
+REMOTE_CASES = {"jina_mean": save_jina_case, "jina_code_mean": save_jina_code_case}
 
 
 def save_score_case(name, path, seed):
@@ -248,7 +264,7 @@ def main():
     parser.add_argument("cases", nargs="*")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    for name in [*VECTOR_CASES, *SCORE_CASES, "jina_mean", "qwen3_reranker", "qwen3_reranker_tied"]:
+    for name in [*VECTOR_CASES, *SCORE_CASES, *REMOTE_CASES, "qwen3_reranker", "qwen3_reranker_tied"]:
         if arguments.cases and name not in arguments.cases:
             continue
         out = arguments.output / ("gguf_" + name)
@@ -256,8 +272,8 @@ def main():
         out.mkdir(parents=True)
         with tempfile.TemporaryDirectory() as directory:
             path = pathlib.Path(directory)
-            if name == "jina_mean":
-                pre, dense, expected = save_jina_case(path, arguments.seed)
+            if name in REMOTE_CASES:
+                pre, dense, expected = REMOTE_CASES[name](path, arguments.seed)
             elif name.startswith("qwen3_reranker"):
                 pre, dense, expected = save_judge_case(path, arguments.seed, name.endswith("tied"))
             else:

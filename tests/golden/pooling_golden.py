@@ -197,29 +197,76 @@ def save_vector_case(name, path, seed):
 
 
 class GatedMlp(torch.nn.Module):
-    """JinaBERT's MLP: GELU of the first half times the second. It replaces BertIntermediate."""
+    """JinaBERT's MLP: GELU of the first half times the second. It replaces BertIntermediate. The model for code has the
+    halves in the other order."""
 
-    def __init__(self, hidden_size, size):
+    def __init__(self, hidden_size, size, for_code):
         super().__init__()
         self.gated_layers = torch.nn.Linear(hidden_size, 2 * size, bias=False)
+        self.for_code = for_code
 
     def forward(self, x):
         gate, up = self.gated_layers(x).chunk(2, -1)
-        return torch.nn.functional.gelu(gate) * up
+        return gate * torch.nn.functional.gelu(up) if self.for_code else torch.nn.functional.gelu(gate) * up
 
 
-def save_jina_case(path, seed):
+class AttentionAddedTwice(torch.nn.Module):
+    """In jina-embeddings-v2-base-code, the input of BertAttention is added to its output again, and the sum is normalized.
+    """
+
+    def __init__(self, attention, hidden_size):
+        super().__init__()
+        self.attention = attention
+        self.layer_norm_1 = torch.nn.LayerNorm(hidden_size, eps=1e-12)
+
+    def forward(self, x, *arguments, **options):
+        output, weights = self.attention(x, *arguments, **options)
+        return self.layer_norm_1(x + output), weights
+
+
+def add_code_norms(layer, hidden_size):
+    attention = layer.attention.self
+    for name in ["query", "key"]:
+        norm = torch.nn.LayerNorm(hidden_size, eps=1e-12)
+        setattr(attention, name, torch.nn.Sequential(getattr(attention, name), norm))
+    layer.attention = AttentionAddedTwice(layer.attention, hidden_size)
+
+
+JINA_NAMES = [("intermediate.gated", "mlp.gated"), ("attention.output", "ATTENTION"), ("output.dense", "mlp.wo"),
+              ("output.LayerNorm", "mlp.layernorm"), ("ATTENTION", "attention.output")]
+JINA_CODE_NAMES = [("attention.layer_norm_1", "layer_norm_1"), ("attention.attention", "attention"),
+                   ("query.0", "query"), ("query.1", "layer_norm_q"), ("key.0", "key"), ("key.1", "layer_norm_k"),
+                   *JINA_NAMES, ("gated_layers", "up_gated_layer"), ("mlp.wo", "mlp.down_layer"),
+                   ("mlp.layernorm", "layer_norm_2")]
+
+
+def rename(name, pairs):
+    for old, new in pairs:
+        name = name.replace(old, new)
+    return name
+
+
+def alibi_slopes(num_heads):
+    """Those of arXiv 2108.12409, with the special case for other numbers than powers of 2."""
+    power = 1 << (num_heads.bit_length() - 1)
+    slopes = [2.0**(-8.0 * (i + 1) / power) for i in range(power)]
+    return slopes + [2.0**(-4.0 * (2 * i + 1) / power) for i in range(num_heads - power)]
+
+
+def save_jina_case(path, seed, for_code=False, tokenizer=None, **changes):
     """JinaBERT (arXiv 2310.19923), which transformers does not have: its BertModel without positions, with another MLP
     and ALiBi as an additive mask. Six heads, because the slopes of ALiBi have a special case there."""
     torch.manual_seed(seed)
-    sizes = dict(SIZES, hidden_size=48, num_attention_heads=6, intermediate_size=56)
-    model, tokenizer = tf.BertModel(tf.BertConfig(**sizes, max_position_embeddings=64), add_pooling_layer=False), \
-        make_tokenizer(False, max_length=64)
+    tokenizer = tokenizer or make_tokenizer(False, max_length=64)
+    sizes = {**SIZES, "hidden_size": 48, "num_attention_heads": 6, "intermediate_size": 56, **changes}
+    model = tf.BertModel(tf.BertConfig(**sizes, max_position_embeddings=64), add_pooling_layer=False)
     for layer in model.encoder.layer:
-        layer.intermediate = GatedMlp(sizes["hidden_size"], sizes["intermediate_size"])
+        layer.intermediate = GatedMlp(sizes["hidden_size"], sizes["intermediate_size"], for_code)
+        if for_code:
+            add_code_norms(layer, sizes["hidden_size"])
     randomize(model, seed)
     torch.nn.init.zeros_(model.embeddings.position_embeddings.weight)
-    slopes = torch.tensor([2.0**-2, 2.0**-4, 2.0**-6, 2.0**-8, 2.0**-1, 2.0**-3])
+    slopes = torch.tensor(alibi_slopes(sizes["num_attention_heads"]))
     vectors = []
     for text in TEXTS:
         tokens = tokenizer(text, truncation=True, return_tensors="pt")
@@ -229,24 +276,37 @@ def save_jina_case(path, seed):
         with torch.no_grad():
             hidden = model(**tokens).last_hidden_state[0]
         vectors.append([float(x) for x in torch.nn.functional.normalize(hidden.mean(0), dim=0)])
-    tensors = {name.replace("intermediate.gated", "mlp.gated").replace("attention.output", "ATTENTION")
-               .replace("output.dense", "mlp.wo").replace("output.LayerNorm", "mlp.layernorm")
-               .replace("ATTENTION", "attention.output"): tensor.contiguous()
+    tensors = {rename(name, JINA_CODE_NAMES if for_code else JINA_NAMES): tensor.contiguous()
                for name, tensor in model.state_dict().items() if "position_embeddings" not in name}
+    config = dict(sizes, architectures=["JinaBertModel" if for_code else "JinaBertForMaskedLM"], model_type="bert",
+                  position_embedding_type="alibi", feed_forward_type="geglu", max_position_embeddings=64,
+                  layer_norm_eps=1e-12, type_vocab_size=2, hidden_act="gelu", dtype="float32", pad_token_id=0)
+    if for_code:
+        config["auto_map"] = {"AutoModel": "jinaai/jina-bert-v2-qk-post-norm--modeling_bert.JinaBertModel"}
+    save_files(path, tensors, config, tokenizer)
+    return {"texts": TEXTS, "prompts": {"": vectors}}
+
+
+def save_files(path, tensors, config, tokenizer):
+    """Writes what SentenceTransformer.save does, for models whose code it does not have."""
     tokenizer.save_pretrained(path)
     save_file(tensors, path / "model.safetensors")
-    config = dict(sizes, architectures=["JinaBertForMaskedLM"], model_type="bert", position_embedding_type="alibi",
-                  feed_forward_type="geglu", max_position_embeddings=64, layer_norm_eps=1e-12, type_vocab_size=2,
-                  hidden_act="gelu", dtype="float32", pad_token_id=0)
     (path / "config.json").write_text(json.dumps(config, indent=2) + "\n")
     modules = [("Transformer", ""), ("Pooling", "1_Pooling"), ("Normalize", "2_Normalize")]
     (path / "modules.json").write_text(json.dumps(
         [dict(idx=i, name=str(i), path=directory, type="sentence_transformers.models." + kind)
          for i, (kind, directory) in enumerate(modules)], indent=2) + "\n")
     (path / "1_Pooling").mkdir()
+    size = config.get("hidden_size", config.get("n_embd"))
     (path / "1_Pooling" / "config.json").write_text(json.dumps(
-        dict(word_embedding_dimension=sizes["hidden_size"], pooling_mode_mean_tokens=True), indent=2) + "\n")
-    return {"texts": TEXTS, "prompts": {"": vectors}}
+        dict(word_embedding_dimension=size, pooling_mode_mean_tokens=True), indent=2) + "\n")
+
+
+# Models whose code is not in transformers.
+REMOTE_CASES = {
+    "jina_mean": save_jina_case,
+    "jina_code_mean": lambda path, seed: save_jina_case(path, seed, for_code=True),
+}
 
 
 def use_old_files(path):
@@ -279,14 +339,14 @@ def main():
     parser.add_argument("cases", nargs="*")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    for name in [*VECTOR_CASES, *SCORE_CASES, "jina_mean"]:
+    for name in [*VECTOR_CASES, *SCORE_CASES, *REMOTE_CASES]:
         if arguments.cases and name not in arguments.cases:
             continue
         path = arguments.output / name
         shutil.rmtree(path, ignore_errors=True)
         path.mkdir(parents=True)
-        if name == "jina_mean":
-            expected = save_jina_case(path, arguments.seed)
+        if name in REMOTE_CASES:
+            expected = REMOTE_CASES[name](path, arguments.seed)
         else:
             save = save_vector_case if name in VECTOR_CASES else save_score_case
             expected = save(name, path, arguments.seed)

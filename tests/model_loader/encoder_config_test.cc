@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "tests/model_loader/load_hf_config.h"
 
@@ -48,6 +49,25 @@ TEST(EncoderConfigTest, UnsupportedSettingsAreRejectedByName) {
   EXPECT_NO_THROW(LoadHfConfig(Config("JinaBertModel", "bert", jina)));
   ExpectHfConfigError(Config("JinaBertModel", "bert"), "feed_forward_type: not geglu");
   ExpectHfConfigError(Config("JinaBertModel", "bert", {{"feed_forward_type", "geglu"}}), "only alibi is supported");
+}
+
+TEST(EncoderConfigTest, RepositoryOfItsCodeTellsTheJinaBertForCodeFromOthers) {
+  const std::string code = "jinaai/jina-bert-v2-qk-post-norm--modeling_bert.JinaBertModel";
+  const std::string other = "jinaai/jina-bert-implementation--modeling_bert.JinaBertModel";
+  json fields = {{"position_embedding_type", "alibi"}, {"feed_forward_type", "geglu"}};
+  const auto has_qk_norm = [&](const char* name, const json& value) {
+    json config = Config("JinaBertModel", "bert", fields);
+    config[name] = value;
+    return LoadHfConfig(config).use_qk_norm;
+  };
+  EXPECT_TRUE(has_qk_norm("auto_map", {{"AutoConfig", other}, {"AutoModel", code}}));
+  EXPECT_TRUE(has_qk_norm("_name_or_path", "jinaai/jina-bert-v2-qk-post-norm"));
+  EXPECT_FALSE(has_qk_norm("auto_map", {{"AutoModel", other}}));
+  EXPECT_FALSE(has_qk_norm("auto_map", json::array({code})));
+  EXPECT_FALSE(has_qk_norm("auto_map", {{"AutoModel", 3}}));
+  EXPECT_FALSE(has_qk_norm("_name_or_path", other));
+  EXPECT_FALSE(
+      LoadHfConfig(Config("BertModel", "bert", {{"_name_or_path", "x/jina-bert-v2-qk-post-norm"}})).use_qk_norm);
 }
 
 }  // namespace

@@ -104,10 +104,19 @@ TEST_F(GgufEncoderTest, ClassifierOfDistilBertIsRejected) {
             std::string::npos);
 }
 
+TEST_F(GgufEncoderTest, JinaBertForCodeHasNormsOfQueriesAndKeys) {
+  EXPECT_FALSE(Load(Build("jina-bert-v2")).use_qk_norm);
+  GgufBuilder file = Build("jina-bert-v2");
+  for (const std::string name : {"blk.0.attn_q_norm.weight", "blk.0.attn_k_norm.weight", "blk.0.attn_norm_2.weight"}) {
+    file.Floats(name, {kHidden}, std::vector<float>(kHidden));
+  }
+  EXPECT_TRUE(Load(file).use_qk_norm);
+}
+
 TEST_F(GgufEncoderTest, JinaBertWithOtherTensorsIsRejected) {
   EXPECT_EQ(Load(Build("jina-bert-v2")).architecture, "JinaBertModel");
   for (const std::string name :
-       {"blk.0.attn_q_norm.weight", "blk.0.attn_norm_2.weight", "blk.0.ffn_gate.weight", "cls.weight"}) {
+       {"blk.0.attn_k_norm.weight", "blk.0.attn_norm_2.weight", "blk.0.ffn_gate.weight", "cls.weight"}) {
     GgufBuilder file = Build("jina-bert-v2");
     Matrix(file, name, kHidden);
     EXPECT_NE(ErrorOf(file).find("tensor " + name + ": "), std::string::npos) << ErrorOf(file);

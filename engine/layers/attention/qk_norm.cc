@@ -1,10 +1,28 @@
 #include "engine/layers/attention/qk_norm.h"
 
+#include <array>
 #include <cmath>
+#include <numeric>
 
 #include "engine/layers/for_each_row.h"
 
 namespace vllm {
+
+namespace {
+
+float Sum(const float* x, int64_t n) {
+  // Independent partial sums, because a single chain of additions is slow.
+  std::array<float, 16> sums{};
+  const auto lanes = static_cast<int64_t>(sums.size());
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    for (int64_t lane = 0; lane < lanes; ++lane) sums[static_cast<size_t>(lane)] += x[i + lane];
+  }
+  for (int64_t lane = 0; i < n; ++i, ++lane) sums[static_cast<size_t>(lane)] += x[i];
+  return std::accumulate(sums.begin(), sums.end(), 0.0f);
+}
+
+}  // namespace
 
 QkNorm::QkNorm(const LoadContext& load, const std::string& prefix, const QkNormSpec& spec, int64_t head_dim,
                const HeadRange& queries, const HeadRange& keys)
@@ -13,12 +31,13 @@ QkNorm::QkNorm(const LoadContext& load, const std::string& prefix, const QkNormS
       head_dim_(head_dim),
       queries_(queries),
       keys_(keys),
-      eps_(static_cast<float>(spec.norm.eps)) {
+      eps_(static_cast<float>(spec.norm.eps)),
+      subtracts_mean_(spec.norm.kind == NormSpec::Kind::kLayer) {
   const std::string q_name = prefix + spec.q_norm;
   const std::string k_name = prefix + spec.k_norm;
   const auto add = [&](const std::string& name) { norms_.emplace_back(load, name, head_dim, spec.norm); };
   const auto part = [&](const std::string& name, const HeadRange& heads) {
-    return LoadFloats(load.weights, name + ".weight", heads.total * head_dim,
+    return LoadFloats(load.weights, name, heads.total * head_dim,
                       {heads.shard.begin * head_dim, heads.shard.count * head_dim});
   };
   switch (kind_) {
@@ -34,8 +53,11 @@ QkNorm::QkNorm(const LoadContext& load, const std::string& prefix, const QkNormS
       for (int64_t i = 0; i < keys.shard.count; ++i) add(k_name + ".norms." + std::to_string(keys.shard.begin + i));
       break;
     case QkNormKind::kWhole:
-      q_weight_ = part(q_name, queries);
-      k_weight_ = part(k_name, keys);
+      q_weight_ = part(q_name + ".weight", queries);
+      k_weight_ = part(k_name + ".weight", keys);
+      if (!subtracts_mean_ || !spec.norm.has_bias) break;
+      q_bias_ = part(q_name + ".bias", queries);
+      k_bias_ = part(k_name + ".bias", keys);
       break;
   }
 }
@@ -58,6 +80,7 @@ void QkNorm::ForwardWhole(float* heads, int64_t stride, int64_t num_rows, float*
   const auto q_size = static_cast<int64_t>(q_weight_.size());
   const auto k_size = static_cast<int64_t>(k_weight_.size());
   const kernels::Kernels& kernels = *step_.kernels;
+  if (subtracts_mean_) SubtractMeans(heads, stride, num_rows, sums);
   ForEachRow(step_, num_rows, q_size + k_size, [&](int64_t row) {
     const float* q = heads + row * stride;
     sums[2 * row] = kernels.sum_of_squares(q, q_size);
@@ -71,6 +94,28 @@ void QkNorm::ForwardWhole(float* heads, int64_t stride, int64_t num_rows, float*
     kernels.mul_scaled(q, q_weight_.data(), 1.0f / std::sqrt(sums[2 * row] / q_total + eps_), q_size, q);
     kernels.mul_scaled(q + q_size, k_weight_.data(), 1.0f / std::sqrt(sums[2 * row + 1] / k_total + eps_), k_size,
                        q + q_size);
+    if (q_bias_.empty()) return;
+    kernels.add(q, q_bias_.data(), q_size);
+    kernels.add(q + q_size, k_bias_.data(), k_size);
+  });
+}
+
+void QkNorm::SubtractMeans(float* heads, int64_t stride, int64_t num_rows, float* sums) const {
+  const auto q_size = static_cast<int64_t>(q_weight_.size());
+  const auto k_size = static_cast<int64_t>(k_weight_.size());
+  ForEachRow(step_, num_rows, q_size + k_size, [&](int64_t row) {
+    const float* q = heads + row * stride;
+    sums[2 * row] = Sum(q, q_size);
+    sums[2 * row + 1] = keys_.counts ? Sum(q + q_size, k_size) : 0.0f;
+  });
+  step_.communicator->AllReduce(sums, 2 * num_rows);
+  const auto q_total = static_cast<float>(queries_.total * head_dim_);
+  const auto k_total = static_cast<float>(keys_.total * head_dim_);
+  ForEachRow(step_, num_rows, q_size + k_size, [&](int64_t row) {
+    float* q = heads + row * stride;
+    const float q_mean = sums[2 * row] / q_total, k_mean = sums[2 * row + 1] / k_total;
+    for (int64_t i = 0; i < q_size; ++i) q[i] -= q_mean;
+    for (int64_t i = q_size; i < q_size + k_size; ++i) q[i] -= k_mean;
   });
 }
 

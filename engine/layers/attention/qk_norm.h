@@ -1,7 +1,8 @@
 // QkNorm: the norm that some families apply to queries and keys, most of them before rotation. kHead normalizes each
 // head, with one weight vector for all query heads and one for all key heads. kEachHead normalizes each head with a
 // weight vector for that head. kWhole normalizes all query heads together and all key heads together, including those
-// of other ranks. Owned by a DecoderAttention. Built at load, then used by the rank's thread.
+// of other ranks. All kinds may be RMS norms or layer norms. Owned by a DecoderAttention. Built at load, then used by
+// the rank's thread.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +44,8 @@ class QkNorm {
 
  private:
   void ForwardWhole(float* heads, int64_t stride, int64_t num_rows, float* sums) const;
+  // Subtracts the mean of all query heads from each query head, and the same for the keys. sums: [num_rows, 2]
+  void SubtractMeans(float* heads, int64_t stride, int64_t num_rows, float* sums) const;
 
   const StepContext& step_;
   QkNormKind kind_;
@@ -51,6 +54,8 @@ class QkNorm {
   float eps_;
   std::vector<Norm> norms_;                 // kHead: one for queries, one for keys; kEachHead: one per head
   std::vector<float> q_weight_, k_weight_;  // kWhole: the weights of the rank's heads
+  std::vector<float> q_bias_, k_bias_;      // kWhole: their biases; empty: none
+  bool subtracts_mean_;                     // kWhole: it is a layer norm
 };
 
 }  // namespace vllm

@@ -64,12 +64,13 @@ void ReadModernBertLayers(const GgufMetadata& keys, ModelConfig& config) {
   }
 }
 
-// Rejects the files of jina-bert-v2 whose layers have other tensors.
-void CheckJinaBert(const GgufFile& file) {
+// The layers of jina-embeddings-v2-base-code have three more norms.
+void ReadJinaBert(const GgufFile& file, ModelConfig& config) {
   const GgufMetadata& keys = file.metadata();
-  for (const char* name : {"blk.0.attn_q_norm.weight", "blk.0.attn_norm_2.weight"}) {
-    if (file.Find(name) != nullptr) {
-      keys.Fail("tensor " + std::string(name), "the layers of jina-embeddings-v2-base-code are not supported");
+  config.use_qk_norm = file.Find("blk.0.attn_q_norm.weight") != nullptr;
+  for (const char* name : {"blk.0.attn_k_norm.weight", "blk.0.attn_norm_2.weight"}) {
+    if (file.Find(name) != nullptr && !config.use_qk_norm) {
+      keys.Fail("tensor " + std::string(name), "is supported only together with blk.0.attn_q_norm.weight");
     }
   }
   if (file.Find("blk.0.ffn_gate.weight") != nullptr) {
@@ -171,7 +172,7 @@ void ReadGgufEncoder(const GgufFile& file, ModelConfig& config) {
   config.tie_word_embeddings = true;  // there is no output projection
   if (!config.pooler.is_from_files) config.pooler.types = {PoolingType::kCls};
   ReadEmbeddings(file, config);
-  if (config.model_type == "jina_bert") CheckJinaBert(file);
+  if (config.model_type == "jina_bert") ReadJinaBert(file, config);
   if (config.model_type == "modernbert") {
     ReadModernBertLayers(keys, config);
     config.norm_bias = file.Find("output_norm.bias") != nullptr;

@@ -33,8 +33,12 @@ inline constexpr std::array<GgufTensorName, 3> kJinaBertOuter = {{
     {"token_types", "embeddings.token_type_embeddings"},
 }};
 
-inline constexpr std::array<GgufTensorName, 8> kJinaBertLayer = {{
+// attn_q_norm, attn_k_norm and attn_norm_2 are in jina-embeddings-v2-base-code.
+inline constexpr std::array<GgufTensorName, 11> kJinaBertLayer = {{
     {"attn_q", "attention.self.query"},
+    {"attn_q_norm", "attention.self.layer_norm_q"},
+    {"attn_k_norm", "attention.self.layer_norm_k"},
+    {"attn_norm_2", "layer_norm_1"},
     {"attn_k", "attention.self.key"},
     {"attn_v", "attention.self.value"},
     {"attn_output", "attention.output.dense"},

@@ -73,7 +73,7 @@ bool AllowsBias(const GgufArchitecture& architecture, std::string_view stem) {
   if (is_expert && stem != "ffn_gate_inp_shexp") return architecture.expert_biases && stem.ends_with("_exps");
   if (stem == "output") return architecture.name == "phimoe";
   if (stem == "token_embd" || stem == "token_types" || stem == "position_embd") return false;
-  if (stem == "attn_q_norm" || stem == "attn_k_norm") return false;
+  if (stem == "attn_q_norm" || stem == "attn_k_norm") return architecture.name == "jina-bert-v2";
   return architecture.layer_norm || !stem.ends_with("_norm");
 }
 

@@ -80,6 +80,18 @@ void CheckNomic(const ConfigFields& fields) {
   }
 }
 
+// Returns true for jina-embeddings-v2-base-code, whose architecture in config.json is that of the other models. The
+// repository of its code is named in the fields that transformers uses to find it.
+bool HasJinaQkNorm(const ConfigFields& fields) {
+  constexpr std::string_view kRepository = "jina-bert-v2-qk-post-norm";
+  if (fields.String("_name_or_path").value_or("").find(kRepository) != std::string::npos) return true;
+  if (!fields.Has("auto_map") || !fields.At("auto_map").is_object()) return false;
+  const nlohmann::json& classes = fields.At("auto_map");
+  return std::any_of(classes.begin(), classes.end(), [&](const nlohmann::json& name) {
+    return name.is_string() && name.get_ref<const std::string&>().find(kRepository) != std::string::npos;
+  });
+}
+
 // Returns the number of outputs of the model's classifier.
 int64_t NumLabels(const ConfigFields& fields) {
   if (fields.Has("id2label") && fields.At("id2label").is_object() && !fields.At("id2label").empty()) {
@@ -186,6 +198,7 @@ void ReadEncoder(const ConfigFields& fields, ModelConfig& config) {
   config.type_vocab_size = fields.Int("type_vocab_size", 0, kMaxTypes).value_or(0);
   config.norm_bias = fields.Bool("norm_bias").value_or(true);
   if (type == "nomic_bert") CheckNomic(fields);
+  config.use_qk_norm = is_jina && HasJinaQkNorm(fields);
   if (type == "distilbert") RejectUnless(fields, "sinusoidal_pos_embds", false, "only learned positions are supported");
   if (type == "electra" && fields.Int("embedding_size", 1, kMaxSize).value_or(128) != config.hidden_size) {
     fields.Reject("embedding_size", "must be the hidden_size");

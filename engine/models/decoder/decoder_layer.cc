@@ -74,6 +74,7 @@ void DecoderLayer::MakeNorms(const LoadContext& load, const DecoderSpec& decoder
   make(block.in_norm, norms.in);
   make(block.out_norm, norms.out);
   make(block.sum_norm, norms.sum);
+  make(block.residual_out_norm, norms.residual_out);
 }
 
 int64_t DecoderLayer::scratch_floats(int64_t num_tokens) const {
@@ -228,6 +229,10 @@ void DecoderLayer::AddDelta(const Norms& norms, int64_t num_tokens, float* delta
     float* x = hidden + row * hidden_size_;
     float* y = delta + row * hidden_size_;
     if (norms.out) norms.out->Row(y, y);
+    if (norms.residual_out) {
+      step_.kernels->add(y, x, hidden_size_);
+      norms.residual_out->Row(y, y);
+    }
     if (residual_scale_ == 1.0f) {
       step_.kernels->add(x, y, hidden_size_);
     } else {

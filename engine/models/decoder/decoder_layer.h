@@ -43,7 +43,7 @@ class DecoderLayer {
                       LayerScratch& scratch, float* streams);
 
   struct Norms {
-    std::optional<Norm> in, out, sum;
+    std::optional<Norm> in, out, sum, residual_out;
   };
   void BuildMlp(const LoadContext& load, const LayerSpec& spec, const std::string& prefix);
   void MakeNorms(const LoadContext& load, const DecoderSpec& decoder, const BlockSpec& block, const std::string& prefix,
@@ -55,7 +55,7 @@ class DecoderLayer {
   bool has_mlp() const { return mlp_ || moe_ || mlp_with_experts_; }
   bool has_attention_block() const { return attention_ || mla_ || mixer_ != nullptr; }
   void RunMlp(const ModelInput& input, const float* x, const float* hidden, float* scratch, float* out);
-  // Computes hidden = sum_norm(hidden + residual_scale * out_norm(delta)); overwrites delta.
+  // Adds a block's output to the hidden states, with the norms of BlockSpec; overwrites delta.
   void AddDelta(const Norms& norms, int64_t num_tokens, float* delta, float* hidden) const;
 
   const StepContext& step_;

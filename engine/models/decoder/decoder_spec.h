@@ -26,12 +26,14 @@
 namespace vllm {
 
 // A block is attention (or what replaces it) or MLP: x = sum_norm(x + residual_scale * out_norm(block(in_norm(x)))). A
-// norm with an empty name is absent.
+// norm with an empty name is absent. With residual_out_norm, x is added twice:
+// x = sum_norm(x + residual_out_norm(x + block(in_norm(x)))).
 struct BlockSpec {
   std::string prefix;  // follows the layer's prefix in the names of the block's tensors, but not of these norms
   std::string in_norm;
   std::string out_norm;
   std::string sum_norm;
+  std::string residual_out_norm{};  // REQUIRES: no out_norm, and residual_scale is 1
 };
 
 // Falcon-H1: attention and a recurrent mixer read the same input x, and the output of the block is
