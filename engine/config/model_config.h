@@ -192,6 +192,7 @@ struct ModelConfig {
   int64_t type_vocab_size = 0;  // token types that have an embedding; 0: none
   int64_t position_offset = 0;  // RoBERTa: the row of position 0 in the table of positions
   bool norm_bias = true;        // ModernBERT: its layer norms have a bias
+  bool gated_mlp = true;        // NomicBERT
   PoolerConfig pooler;
 
   std::optional<int32_t> bos_token_id;

@@ -117,15 +117,23 @@ DecoderSpec NomicBertSpec(const ModelConfig& config) {
   spec.prefixes = {"", "bert.", "nomic_bert."};
   spec.embed_norm = "emb_ln";
   spec.layers = "encoder.layers.";
-  for (LayerSpec& layer : spec.layer) {
+  for (size_t i = 0; i < spec.layer.size(); ++i) {
+    LayerSpec& layer = spec.layer[i];
     layer.attention_block = {"attn.", "", "", "norm1"};
     layer.attention.layout = QkvLayout::kFused;
     layer.attention.qkv_proj = "Wqkv";
     layer.attention.o_proj = "out_proj";
     layer.mlp_block = {"mlp.", "", "", "norm2"};
-    layer.mlp.gate_proj = "fc12";
-    layer.mlp.up_proj = "fc11";
+    layer.mlp.gate_proj = config.gated_mlp ? "fc12" : "";
+    layer.mlp.up_proj = config.gated_mlp ? "fc11" : "fc1";
     layer.mlp.down_proj = "fc2";
+    if (!config.layers[i].is_moe) continue;
+    // nomic-embed-text-v2-moe (arXiv 2502.07972)
+    layer.moe = BaseMoeSpec(config, layer.mlp);
+    layer.moe->router = "router.layer";
+    layer.moe->layout = ExpertLayout::kMegaBlocks;
+    layer.moe->expert.has_bias = false;
+    layer.moe->output_bias = "experts.bias";
   }
   return spec;
 }

@@ -179,12 +179,16 @@ def for_converter(path):
     """Adds what config.json of the published models has and transformers does not write."""
     file = path / "config.json"
     config = json.loads(file.read_text())
-    if config["model_type"] == "nomic_bert":
+    if config["model_type"] == "nomic_bert" and "num_experts" not in config:
         config.update(n_positions=8192, max_trained_positions=2048, activation_function="swiglu", causal=False,
                       qkv_proj_bias=False, mlp_fc1_bias=False, mlp_fc2_bias=False, prenorm=False,
                       rotary_emb_fraction=1.0, rotary_emb_interleaved=False, rotary_emb_scale_base=None,
                       n_embd=config["hidden_size"], n_layer=config["num_hidden_layers"],
                       n_head=config["num_attention_heads"], n_inner=config["intermediate_size"])
+    if "num_experts" in config:
+        config.update(hidden_size=config["n_embd"], num_hidden_layers=config["n_layer"], layer_norm_eps=1e-5,
+                      num_attention_heads=config["n_head"], intermediate_size=config["n_inner"],
+                      max_position_embeddings=50, rope_parameters=dict(rope_type="default", rope_theta=10000.0))
     if config["model_type"] == "modernbert":
         config["layer_norm_eps"] = config["norm_eps"]
     if config["model_type"] == "eurobert":
@@ -197,6 +201,16 @@ def convert(llama_cpp, path, pre, dense, out):
     import conversion.base
     # The converter knows a pre-tokenizer by a hash of its results, which a small vocabulary changes.
     conversion.base.TextModel.get_vocab_base_pre = lambda self, tokenizer: pre
+    # For this architecture, it writes <mask> at its index in the published vocabulary.
+    import conversion.bert
+    set_vocab = conversion.bert.BertModel._xlmroberta_set_vocab
+
+    def set_small_vocab(model):
+        arch, model.model_arch = model.model_arch, conversion.base.gguf.MODEL_ARCH.BERT
+        set_vocab(model)
+        model.model_arch = arch
+
+    conversion.bert.NomicBertModel._xlmroberta_set_vocab = set_small_vocab
     sys.argv = ["convert_hf_to_gguf.py", str(path), "--outtype", "f32", "--outfile", str(out)]
     if dense:
         sys.argv.append("--sentence-transformers-dense-modules")
@@ -242,7 +256,16 @@ def save_jina_code_case(path, seed):
     return "jina-v2-code", [], expected
 
 
-REMOTE_CASES = {"jina_mean": save_jina_case, "jina_code_mean": save_jina_code_case}
+def save_nomic_moe_case(path, seed):
+    """The converter leaves out the bias of the experts, so the model has none."""
+    tokenizer = unigram(path)
+    expected = plain.save_nomic_moe_case(path, seed, tokenizer, has_output_bias=False, interval=2, num_hidden_layers=4,
+                                         vocab_size=len(tokenizer))
+    return "default", [], expected
+
+
+REMOTE_CASES = {"jina_mean": save_jina_case, "jina_code_mean": save_jina_code_case,
+                "nomic_moe_mean": save_nomic_moe_case}
 
 
 def save_score_case(name, path, seed):

@@ -287,6 +287,76 @@ def save_jina_case(path, seed, for_code=False, tokenizer=None, **changes):
     return {"texts": TEXTS, "prompts": {"": vectors}}
 
 
+class Experts(torch.nn.Module):
+    """The MLP of every second layer of nomic-embed-text-v2-moe (arXiv 2502.07972). It computes all experts and adds
+    those with the largest probabilities."""
+
+    def __init__(self, hidden_size, size, num_experts, top_k):
+        super().__init__()
+        self.router = torch.nn.Linear(hidden_size, num_experts, bias=False)
+        self.w1 = torch.nn.Parameter(torch.zeros(num_experts, size, hidden_size))
+        self.w2 = torch.nn.Parameter(torch.zeros(num_experts, size, hidden_size))
+        self.bias = torch.nn.Parameter(torch.zeros(hidden_size))
+        self.top_k = top_k
+
+    def forward(self, x):
+        probabilities = torch.softmax(self.router(x), -1)
+        limit = probabilities.topk(self.top_k, -1).values[..., -1:]
+        weights = torch.where(probabilities >= limit, probabilities, 0.0)
+        inner = torch.nn.functional.gelu(torch.einsum("esh,...h->...es", self.w1, x))
+        return torch.einsum("...e,esh,...es->...h", weights, self.w2, inner) + self.bias
+
+
+def save_nomic_moe_case(path, seed, tokenizer=None, has_output_bias=True, num_experts=5, top_k=2, interval=3, **changes):
+    """nomic-embed-text-v2-moe, whose layers transformers does not have: its NomicBertModel with biases and other MLPs.
+    Five layers, of which the second and the last have experts."""
+    torch.manual_seed(seed)
+    tokenizer = tokenizer or make_tokenizer(True)
+    sizes = {**SIZES, "num_hidden_layers": 5, "intermediate_size": 40, **changes}
+    hidden_size, size = sizes["hidden_size"], sizes["intermediate_size"]
+    model = tf.NomicBertModel(tf.NomicBertConfig(
+        **sizes, max_position_embeddings=48, type_vocab_size=1, layer_norm_eps=1e-5,
+        rope_parameters=dict(rope_type="default", rope_theta=10000.0)))
+    for i, layer in enumerate(model.layers):
+        for name in ["q_proj", "k_proj", "v_proj", "o_proj"]:
+            setattr(layer.self_attn, name, torch.nn.Linear(hidden_size, hidden_size))
+        layer.mlp = Experts(hidden_size, size, num_experts, top_k) if i % interval == 1 else torch.nn.Sequential(
+            torch.nn.Linear(hidden_size, size), torch.nn.GELU(), torch.nn.Linear(size, hidden_size))
+    randomize(model, seed)
+    if not has_output_bias:
+        for name, parameter in model.named_parameters():
+            if name.endswith("mlp.bias"):
+                torch.nn.init.zeros_(parameter)
+    vectors = []
+    for text in TEXTS:
+        with torch.no_grad():
+            tokens = tokenizer(text, truncation=True, return_tensors="pt")
+            hidden = model(**tokens).last_hidden_state[0]
+        vectors.append([float(x) for x in torch.nn.functional.normalize(hidden.mean(0), dim=0)])
+    tensors = {}
+    for name, tensor in model.state_dict().items():
+        name = rename(name, [("embeddings.LayerNorm", "emb_ln"), ("layers.", "encoder.layers."),
+                             ("post_attention_layernorm", "norm1"), ("post_mlp_layernorm", "norm2"),
+                             ("self_attn.o_proj", "attn.out_proj"), ("self_attn", "attn"), ("mlp.0.", "mlp.fc1."),
+                             ("mlp.2.", "mlp.fc2."), ("mlp.router", "mlp.router.layer"), ("mlp.bias", "mlp.experts.bias"),
+                             ("mlp.w", "mlp.experts.mlp.w")])
+        tensors[name] = tensor.reshape(-1, hidden_size) if tensor.dim() == 3 else tensor
+    for name in [name for name in tensors if "attn.q_proj" in name]:
+        parts = [tensors.pop(name.replace("q_proj", part)) for part in ["q_proj", "k_proj", "v_proj"]]
+        tensors[name.replace("q_proj", "Wqkv")] = torch.cat(parts)
+    config = dict(architectures=["NomicBertModel"], model_type="nomic_bert", activation_function="gelu", causal=False,
+                  prenorm=False, parallel_block=False, use_rms_norm=None, n_embd=hidden_size, n_inner=size,
+                  n_layer=sizes["num_hidden_layers"], n_head=sizes["num_attention_heads"], n_positions=2048,
+                  max_trained_positions=2048, vocab_size=sizes["vocab_size"], type_vocab_size=1, pad_token_id=1,
+                  layer_norm_epsilon=1e-5, qkv_proj_bias=True, mlp_fc1_bias=True, mlp_fc2_bias=True, dtype="float32",
+                  rotary_emb_base=10000, rotary_emb_fraction=1.0, rotary_emb_interleaved=False,
+                  rotary_emb_scale_base=None, rotary_scaling_factor=None, num_experts=num_experts, moe_top_k=top_k,
+                  moe_every_n_layers=interval, moe_impl="megablocks", moe_normalize_expert_weights=False,
+                  num_shared_experts=0, expert_choice_router=False, ffn_div=1)
+    save_files(path, tensors, config, tokenizer)
+    return {"texts": TEXTS, "prompts": {"": vectors}}
+
+
 def save_files(path, tensors, config, tokenizer):
     """Writes what SentenceTransformer.save does, for models whose code it does not have."""
     tokenizer.save_pretrained(path)
@@ -306,6 +376,7 @@ def save_files(path, tensors, config, tokenizer):
 REMOTE_CASES = {
     "jina_mean": save_jina_case,
     "jina_code_mean": lambda path, seed: save_jina_case(path, seed, for_code=True),
+    "nomic_moe_mean": save_nomic_moe_case,
 }
 
 

@@ -113,6 +113,44 @@ TEST_F(GgufEncoderTest, JinaBertForCodeHasNormsOfQueriesAndKeys) {
   EXPECT_TRUE(Load(file).use_qk_norm);
 }
 
+TEST_F(GgufEncoderTest, NomicBertWithExpertsIsRead) {
+  const auto build = [] {
+    GgufBuilder file = Build("nomic-bert-moe");
+    file.Int("nomic-bert-moe.expert_count", 4).Int("nomic-bert-moe.expert_used_count", 2);
+    return file;
+  };
+  GgufBuilder file = build();
+  const ModelConfig config = Load(file.Int("nomic-bert-moe.moe_every_n_layers", 3));
+  EXPECT_EQ(config.architecture, "NomicBertModel");
+  EXPECT_TRUE(config.is_encoder);
+  EXPECT_FALSE(config.gated_mlp);
+  EXPECT_FALSE(config.norm_topk_prob);
+  EXPECT_EQ(config.num_experts_per_tok, 2);
+  EXPECT_EQ(config.moe_intermediate_size, 12);
+  for (size_t i = 0; i < 6; ++i) EXPECT_EQ(config.layers[i].is_moe, i == 1 || i == 4) << i;
+}
+
+TEST_F(GgufEncoderTest, UnsupportedExpertsOfNomicBertAreRejectedByName) {
+  const auto error_of = [&](int num_experts, int interval, const char* key, uint32_t value) {
+    GgufBuilder file = Build("nomic-bert-moe");
+    if (num_experts > 0) file.Int("nomic-bert-moe.expert_count", static_cast<uint32_t>(num_experts));
+    file.Int("nomic-bert-moe.expert_used_count", 2);
+    if (interval > 0) file.Int("nomic-bert-moe.moe_every_n_layers", static_cast<uint32_t>(interval));
+    if (key != nullptr) file.Int("nomic-bert-moe." + std::string(key), value);
+    return ErrorOf(file);
+  };
+  EXPECT_EQ(error_of(4, 2, nullptr, 0), "");
+  EXPECT_NE(error_of(0, 2, nullptr, 0).find("expert_count: missing"), std::string::npos);
+  EXPECT_NE(error_of(4, 0, nullptr, 0).find("moe_every_n_layers: missing"), std::string::npos);
+  EXPECT_NE(error_of(4, 1, nullptr, 0).find("moe_every_n_layers: outside 2 to 1024"), std::string::npos);
+  EXPECT_NE(error_of(4, 2, "expert_gating_func", 2).find("expert_gating_func: only softmax"), std::string::npos);
+  EXPECT_NE(error_of(4, 2, "expert_shared_count", 1).find("expert_shared_count: shared experts"), std::string::npos);
+  GgufBuilder file = Build("nomic-bert-moe");
+  file.Int("nomic-bert-moe.expert_count", 4).Int("nomic-bert-moe.expert_used_count", 2);
+  file.Int("nomic-bert-moe.moe_every_n_layers", 2).Bool("nomic-bert-moe.expert_weights_norm", true);
+  EXPECT_NE(ErrorOf(file).find("expert_weights_norm: true is not supported"), std::string::npos);
+}
+
 TEST_F(GgufEncoderTest, JinaBertWithOtherTensorsIsRejected) {
   EXPECT_EQ(Load(Build("jina-bert-v2")).architecture, "JinaBertModel");
   for (const std::string name :

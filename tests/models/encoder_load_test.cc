@@ -59,7 +59,7 @@ class EncoderLoadTest : public testing::TestWithParam<std::string> {
   const std::string weights_ = Contents(Source(GetParam()) + "/model.safetensors");
 };
 
-INSTANTIATE_TEST_SUITE_P(Models, EncoderLoadTest, testing::Values("jina_code_mean"),
+INSTANTIATE_TEST_SUITE_P(Models, EncoderLoadTest, testing::Values("jina_code_mean", "nomic_moe_mean"),
                          [](const auto& param_info) { return param_info.param; });
 
 TEST_P(EncoderLoadTest, UndamagedFilesLoad) {
@@ -84,6 +84,27 @@ TEST_P(EncoderLoadTest, CutFilesAreRejected) {
   }
 }
 
+using NomicMoeLoadTest = EncoderLoadTest;
+INSTANTIATE_TEST_SUITE_P(Models, NomicMoeLoadTest, testing::Values("nomic_moe_mean"),
+                         [](const auto& param_info) { return param_info.param; });
+
+TEST_P(NomicMoeLoadTest, ExpertsOfAnotherShapeOrTypeAreNamed) {
+  for (const std::string name : {"encoder.layers.1.mlp.experts.mlp.w1", "encoder.layers.1.mlp.experts.mlp.w2"}) {
+    const std::string entry = '"' + name + R"(":{"dtype":"F32","shape":)";
+    const std::string shape = ErrorOf(Replaced(entry + "[200,32]", entry + "[100,64]"));
+    EXPECT_NE(shape.find("tensor " + name + " of "), std::string::npos) << shape;
+    EXPECT_NE(shape.find("shape is [100, 64] but the model needs [200, 32]"), std::string::npos) << shape;
+    const std::string type = ErrorOf(Replaced('"' + name + R"(":{"dtype":"F32")", '"' + name + R"(":{"dtype":"I32")"));
+    EXPECT_NE(type.find(name), std::string::npos) << type;
+  }
+}
+
+TEST_P(NomicMoeLoadTest, AnotherNumberOfExpertsIsRejected) {
+  ModelConfig model = LoadModelConfig(Source(GetParam()));
+  model.num_experts = 4;
+  EXPECT_NE(LoadError(model).find("mlp.router.layer.weight"), std::string::npos);
+}
+
 class GgufEncoderLoadTest : public testing::TestWithParam<std::string> {
  protected:
   std::string ErrorOf(const std::string& bytes) const {
@@ -98,7 +119,7 @@ class GgufEncoderLoadTest : public testing::TestWithParam<std::string> {
   const TempDirectory directory_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Models, GgufEncoderLoadTest, testing::Values("gguf_jina_code_mean"),
+INSTANTIATE_TEST_SUITE_P(Models, GgufEncoderLoadTest, testing::Values("gguf_jina_code_mean", "gguf_nomic_moe_mean"),
                          [](const auto& param_info) { return param_info.param; });
 
 // Tensors that are in no architecture are rejected, and so are files without a tensor that is needed.

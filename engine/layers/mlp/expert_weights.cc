@@ -65,6 +65,8 @@ ExpertWeights::ExpertWeights(const LoadContext& load, const std::string& prefix,
     AddStacked(prefix, spec, hidden_size, expert);
   } else if (spec.layout == ExpertLayout::kTransposed) {
     AddTransposedExpert(load, experts, spec, hidden_size, expert, spec.expert.intermediate_size, 1);
+  } else if (spec.layout == ExpertLayout::kMegaBlocks) {
+    AddMegaBlocks(load, experts, spec, hidden_size, expert);
   } else {
     AddGptOss(load, experts, spec, hidden_size, expert);
   }
@@ -133,6 +135,23 @@ void ExpertWeights::AddGptOss(const LoadContext& load, const std::string& expert
   AddElements(gate + ".bias", biases, 0, 2);
   AddElements(up + ".bias", biases, 1, 2);
   AddElements(down + ".bias", FloatElement(base_, experts + "down_proj_bias", {count, hidden_size}, expert), 0, 1);
+}
+
+void ExpertWeights::AddMegaBlocks(const LoadContext& load, const std::string& experts, const MoeSpec& spec,
+                                  int64_t hidden_size, int64_t expert) {
+  const int64_t size = spec.expert.intermediate_size;
+  const std::string own = experts + std::to_string(expert) + ".";
+  const auto get = [&](const char* name) {
+    TensorView all = base_.Get(experts + name, std::array{spec.routing.num_experts * size, hidden_size});
+    all.CheckFloatingPoint();
+    return all;
+  };
+  AddView(own + spec.expert.up_proj + ".weight", get("mlp.w1"), expert * size, size);
+  TensorView down = get("mlp.w2");
+  const auto bytes = static_cast<size_t>(size * down.RowBytes());
+  down.data = down.data.subspan(static_cast<size_t>(expert) * bytes, bytes);
+  down.shape[0] = size;
+  AddTransposed(load, own + spec.expert.down_proj + ".weight", down, 0, 1, hidden_size);
 }
 
 template <typename F>

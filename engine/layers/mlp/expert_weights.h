@@ -32,6 +32,13 @@
 //   <experts>down_proj_bias       [E, H]               float
 // clang-format on
 //
+// ExpertLayout::kMegaBlocks (nomic-embed-text-v2-moe), without gates; the rows of the experts are below each other:
+//
+// clang-format off
+//   <experts>mlp.w1               [E I, H]             float  the rows of up
+//   <experts>mlp.w2               [E I, H]             float  the columns of down
+// clang-format on
+//
 // <experts> is "model.layers.0.mlp.experts." in layer 0.
 #pragma once
 
@@ -85,6 +92,8 @@ class ExpertWeights : public WeightSource {
                            int64_t hidden_size, int64_t expert, int64_t up, int64_t step);
   void AddGptOss(const LoadContext& load, const std::string& experts, const MoeSpec& spec, int64_t hidden_size,
                  int64_t expert);
+  void AddMegaBlocks(const LoadContext& load, const std::string& experts, const MoeSpec& spec, int64_t hidden_size,
+                     int64_t expert);
 
   const WeightSource& base_;
   std::map<std::string, TensorView, std::less<>> tensors_;

@@ -65,6 +65,10 @@ SparseMoe::SparseMoe(const LoadContext& load, const ModelConfig& model, const st
   } else if (spec.routing.score == ExpertScore::kSigmoid) {
     correction_bias_.resize(static_cast<size_t>(spec.routing.num_experts));
   }
+  const std::string output_bias = prefix + spec.output_bias;
+  if (!spec.output_bias.empty() && (!load.weights.DecidesBiases() || load.weights.Contains(output_bias))) {
+    output_bias_ = LoadFloats(load.weights, output_bias, hidden_size_, {0, hidden_size_});
+  }
   if (spec.latent_size > 0) {
     latent_in_ = std::make_unique<ColumnParallelLinear>(
         load, model, hidden_size_,
@@ -122,6 +126,7 @@ void SparseMoe::Forward(const float* x, const float* router_x, int64_t num_rows,
     AddRouted(x, scratch, out, lora_slots);
     AddShared(x, num_rows, scratch, out, lora_slots);
     step_.communicator->AllReduce(out, num_rows * hidden_size_);
+    AddOutputBias(num_rows, out);
     return;
   }
   float* const latent = scratch;  // [num_rows, expert_width_]
@@ -138,6 +143,13 @@ void SparseMoe::Forward(const float* x, const float* router_x, int64_t num_rows,
   ForEachRow(step_, num_rows, hidden_size_, [&](int64_t row) {
     step_.kernels->add(out + row * hidden_size_, routed + row * hidden_size_, hidden_size_);
   });
+  AddOutputBias(num_rows, out);
+}
+
+void SparseMoe::AddOutputBias(int64_t num_rows, float* out) const {
+  if (output_bias_.empty()) return;
+  ForEachRow(step_, num_rows, hidden_size_,
+             [&](int64_t row) { step_.kernels->add(out + row * hidden_size_, output_bias_.data(), hidden_size_); });
 }
 
 void SparseMoe::AddRouted(const float* x, float* scratch, float* out, const int32_t* lora_slots) {

@@ -18,9 +18,9 @@
 
 namespace vllm {
 
-// How the checkpoint stores the experts. kSeparate: one tensor per matrix and expert. kStacked and kGptOss: see
+// How the checkpoint stores the experts. kSeparate: one tensor per matrix and expert. The others: see
 // expert_weights.h. A source that has the tensors of kSeparate, such as a GGUF file, is read as kSeparate.
-enum class ExpertLayout : uint8_t { kSeparate, kStacked, kTransposed, kGptOss };
+enum class ExpertLayout : uint8_t { kSeparate, kStacked, kTransposed, kGptOss, kMegaBlocks };
 
 // Tensor names are relative to the block's prefix. The names of expert i's tensors start with `experts`, then "<i>.".
 struct MoeSpec {
@@ -41,6 +41,7 @@ struct MoeSpec {
   std::string router_scale;
   double router_norm_eps = 1e-6;
   std::string expert_scale;  // if set, the weight of expert i is multiplied by element i of this tensor
+  std::string output_bias;   // if set, it is added to the sum of the experts, [hidden_size]. GGUF files may lack it
   // Nemotron 3: if set, the routed experts read latent_in x, of this width, and latent_out maps the sum of their
   // outputs to hidden_size.
   int64_t latent_size = 0;
@@ -72,6 +73,7 @@ class SparseMoe {
                  float* out, const int32_t* lora_slots);
   void AddRouted(const float* x, float* scratch, float* out, const int32_t* lora_slots);
   void AddShared(const float* x, int64_t num_rows, float* scratch, float* out, const int32_t* lora_slots);
+  void AddOutputBias(int64_t num_rows, float* out) const;
 
   const StepContext& step_;
   MoeSpec spec_;
@@ -80,7 +82,7 @@ class SparseMoe {
   ColumnParallelLinear router_;  // replicated on every rank
   // [hidden_size] the weights of the router's norm, and [num_experts]; empty if there are none
   std::vector<float> router_norm_, expert_scale_;
-  std::vector<float> correction_bias_;
+  std::vector<float> correction_bias_, output_bias_;
   std::vector<std::unique_ptr<Mlp>> experts_;
   std::unique_ptr<Mlp> shared_expert_;
   std::unique_ptr<ColumnParallelLinear> shared_expert_gate_;

@@ -8,7 +8,7 @@
 namespace vllm {
 namespace {
 
-constexpr std::array<GgufArchitecture, 56> kArchitectures = {{
+constexpr std::array<GgufArchitecture, 57> kArchitectures = {{
     {.name = "llama",
      .hf_architecture = "LlamaForCausalLM",
      .model_type = "llama",
@@ -472,6 +472,15 @@ constexpr std::array<GgufArchitecture, 56> kArchitectures = {{
      .outer = kNomicBertOuter,
      .layer = kNomicBertLayer,
      .experts = {}},
+    {.name = "nomic-bert-moe",
+     .hf_architecture = "NomicBertModel",
+     .model_type = "nomic_bert",
+     .hidden_act = "gelu",
+     .layer_norm = true,
+     .layer_prefix = "encoder.layers.",
+     .outer = kNomicBertOuter,
+     .layer = kNomicBertMoeLayer,
+     .experts = kNomicBertMoeExperts},
     {.name = "modern-bert",
      .hf_architecture = "ModernBertModel",
      .model_type = "modernbert",

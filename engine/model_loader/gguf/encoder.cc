@@ -82,6 +82,24 @@ void ReadJinaBert(const GgufFile& file, ModelConfig& config) {
   }
 }
 
+// nomic-embed-text-v2-moe: every n-th layer has experts, beginning with the second.
+void ReadNomicBertMoe(const GgufMetadata& keys, ModelConfig& config) {
+  const auto key = [](const char* name) { return "nomic-bert-moe." + std::string(name); };
+  config.gated_mlp = false;
+  if (config.num_experts == 0) keys.Fail(key("expert_count"), "missing");
+  config.norm_topk_prob = keys.Bool(key("expert_weights_norm")).value_or(false);
+  if (config.norm_topk_prob) keys.Fail(key("expert_weights_norm"), "true is not supported for this architecture");
+  constexpr int64_t kSoftmax = 1;
+  if (keys.Int(key("expert_gating_func"), 0, 16).value_or(kSoftmax) != kSoftmax) {
+    keys.Fail(key("expert_gating_func"), "only softmax (1) is supported");
+  }
+  if (keys.Int(key("expert_shared_count"), 0, kMaxSize).value_or(0) != 0) {
+    keys.Fail(key("expert_shared_count"), "shared experts are not supported for this architecture");
+  }
+  const int64_t every = keys.RequiredInt(key("moe_every_n_layers"), 2, kMaxLayers);
+  for (size_t i = 0; i < config.layers.size(); ++i) config.layers[i].is_moe = static_cast<int64_t>(i) % every == 1;
+}
+
 void ReadClassifier(const GgufFile& file, ModelConfig& config) {
   const GgufMetadata& keys = file.metadata();
   const GgufTensor* output = FindMatrix(file, "cls.output.weight", config.hidden_size, kMaxLabels);
@@ -132,7 +150,7 @@ void ReadDense(const GgufFile& file, ModelConfig& config) {
 
 bool IsGgufEncoder(std::string_view architecture) {
   for (const std::string_view name :
-       {"bert", "jina-bert-v2", "nomic-bert", "modern-bert", "eurobert", "gemma-embedding"}) {
+       {"bert", "jina-bert-v2", "nomic-bert", "nomic-bert-moe", "modern-bert", "eurobert", "gemma-embedding"}) {
     if (architecture == name) return true;
   }
   return false;
@@ -173,6 +191,7 @@ void ReadGgufEncoder(const GgufFile& file, ModelConfig& config) {
   if (!config.pooler.is_from_files) config.pooler.types = {PoolingType::kCls};
   ReadEmbeddings(file, config);
   if (config.model_type == "jina_bert") ReadJinaBert(file, config);
+  if (Architecture(keys) == "nomic-bert-moe") ReadNomicBertMoe(keys, config);
   if (config.model_type == "modernbert") {
     ReadModernBertLayers(keys, config);
     config.norm_bias = file.Find("output_norm.bias") != nullptr;

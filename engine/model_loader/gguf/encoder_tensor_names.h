@@ -64,6 +64,21 @@ inline constexpr std::array<GgufTensorName, 7> kNomicBertLayer = {{
     {"layer_output_norm", "norm2"},
 }};
 
+inline constexpr std::array<GgufTensorName, 7> kNomicBertMoeLayer = {{
+    {"attn_qkv", "attn.Wqkv"},
+    {"attn_output", "attn.out_proj"},
+    {"attn_output_norm", "norm1"},
+    {"ffn_up", "mlp.fc1"},
+    {"ffn_down", "mlp.fc2"},
+    {"ffn_gate_inp", "mlp.router.layer"},
+    {"layer_output_norm", "norm2"},
+}};
+
+inline constexpr std::array<GgufTensorName, 2> kNomicBertMoeExperts = {{
+    {"ffn_up_exps", "mlp.experts.{}.fc1"},
+    {"ffn_down_exps", "mlp.experts.{}.fc2"},
+}};
+
 inline constexpr std::array<GgufTensorName, 6> kModernBertOuter = {{
     {"token_embd", "embeddings.tok_embeddings"},
     {"token_embd_norm", "embeddings.norm"},

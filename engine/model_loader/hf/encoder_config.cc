@@ -15,6 +15,7 @@ namespace {
 constexpr int64_t kMaxSize = int64_t{1} << 24;
 constexpr int64_t kMaxTypes = 1024;
 constexpr int64_t kMaxLabels = 4096;
+constexpr int64_t kMaxExperts = 4096;
 
 struct FieldNames {
   std::string_view model_type;
@@ -63,21 +64,54 @@ void RejectUnless(const ConfigFields& fields, const char* name, bool expected, c
   if (fields.Bool(name).value_or(expected) != expected) fields.Reject(name, why);
 }
 
-// The file of nomic-embed-text-v1.5 describes its model with the fields of a more general one.
-void CheckNomic(const ConfigFields& fields) {
+// Every moe_every_n_layers-th layer has experts, beginning with the second.
+void ReadNomicExperts(const ConfigFields& fields, ModelConfig& config) {
+  const char* interval = "moe_every_n_layers";
+  config.num_experts = fields.Int("num_experts", 0, kMaxExperts).value_or(0);
+  const int64_t every = fields.Int(interval, 0, kMaxSize).value_or(0);
+  if (config.num_experts == 0) {
+    if (every > 0) fields.Reject(interval, "must be 0 without num_experts");
+    return;
+  }
+  if (every < 2) fields.Reject(interval, "must be at least 2 with num_experts");
+  if (config.gated_mlp) fields.Reject("activation_function", "must be gelu with num_experts");
+  RejectUnless(fields, "expert_choice_router", false, "only routers that choose experts for each token are supported");
+  // megablocks divides the weights by their sum, but the published code does not read this field.
+  RejectUnless(fields, "moe_normalize_expert_weights", false, "only false is supported for this model_type");
+  if (fields.Int("num_shared_experts", 0, kMaxExperts).value_or(0) != 0) {
+    fields.Reject("num_shared_experts", "shared experts are not supported for this model_type");
+  }
+  if (fields.Double("ffn_div", 0.0, kMaxSize).value_or(1.0) != 1.0) {
+    fields.Reject("ffn_div", "must be 1: experts are as wide as the MLPs of the other layers");
+  }
+  config.num_experts_per_tok = fields.RequiredInt("moe_top_k", 1, config.num_experts);
+  config.moe_intermediate_size = config.intermediate_size;
+}
+
+// The files of nomic-embed-text-v1.5 and v2 describe their models with the fields of a more general one.
+void ReadNomic(const ConfigFields& fields, ModelConfig& config) {
   RejectUnless(fields, "prenorm", false, "norms before the blocks are not supported for this model_type");
-  RejectUnless(fields, "qkv_proj_bias", false, "biases are not supported for this model_type");
-  RejectUnless(fields, "mlp_fc1_bias", false, "biases are not supported for this model_type");
-  RejectUnless(fields, "mlp_fc2_bias", false, "biases are not supported for this model_type");
+  RejectUnless(fields, "parallel_block", false, "parallel blocks are not supported for this model_type");
+  RejectUnless(fields, "causal", false, "causal attention is not supported for this model_type");
   RejectUnless(fields, "rotary_emb_interleaved", false, "interleaved rotation is not supported for this model_type");
   RejectUnless(fields, "use_rms_norm", false, "RMS norms are not supported for this model_type");
   if (fields.Double("rotary_emb_fraction", 0.0, 1.0).value_or(1.0) != 1.0) {
     fields.Reject("rotary_emb_fraction", "only full rotation is supported for this model_type");
   }
-  if (fields.Int("num_experts", 0, kMaxSize).value_or(0) > 0) fields.Reject("num_experts", "experts are not supported");
   for (const char* name : {"rotary_emb_scale_base", "rotary_scaling_factor"}) {
     if (fields.Has(name)) fields.Reject(name, "scaled rotation is not supported for this model_type");
   }
+  const std::string activation = fields.String("activation_function").value_or("swiglu");
+  config.gated_mlp = activation != "gelu";
+  if (config.gated_mlp && activation != "swiglu" && activation != "geglu") {
+    fields.Reject("activation_function", "not gelu, geglu or swiglu");
+  }
+  config.attention_bias = fields.Bool("qkv_proj_bias").value_or(false);
+  config.mlp_bias = fields.Bool("mlp_fc1_bias").value_or(false);
+  if (fields.Bool("mlp_fc2_bias").value_or(false) != config.mlp_bias) {
+    fields.Reject("mlp_fc2_bias", "must be mlp_fc1_bias");
+  }
+  ReadNomicExperts(fields, config);
 }
 
 // Returns true for jina-embeddings-v2-base-code, whose architecture in config.json is that of the other models. The
@@ -176,8 +210,10 @@ void AddStandardFieldNames(const std::string& model_type, nlohmann::json& config
       if (config.contains(own) && !config.contains(standard)) config[standard] = config[own];
     }
   }
-  // With this activation, the gate has SiLU.
-  if (model_type == "nomic_bert" && config.value("activation_function", "") == "swiglu") config["hidden_act"] = "silu";
+  if (model_type == "nomic_bert" && config.contains("activation_function") &&
+      config["activation_function"].is_string()) {
+    config["hidden_act"] = config["activation_function"] == "swiglu" ? "silu" : "gelu";
+  }
 }
 
 void ReadEncoder(const ConfigFields& fields, ModelConfig& config) {
@@ -197,7 +233,7 @@ void ReadEncoder(const ConfigFields& fields, ModelConfig& config) {
   }
   config.type_vocab_size = fields.Int("type_vocab_size", 0, kMaxTypes).value_or(0);
   config.norm_bias = fields.Bool("norm_bias").value_or(true);
-  if (type == "nomic_bert") CheckNomic(fields);
+  if (type == "nomic_bert") ReadNomic(fields, config);
   config.use_qk_norm = is_jina && HasJinaQkNorm(fields);
   if (type == "distilbert") RejectUnless(fields, "sinusoidal_pos_embds", false, "only learned positions are supported");
   if (type == "electra" && fields.Int("embedding_size", 1, kMaxSize).value_or(128) != config.hidden_size) {
@@ -220,6 +256,10 @@ void ReadEncoderLayers(const ConfigFields& fields, ModelConfig& config) {
   // Half of the window is on each side of a token.
   for (LayerConfig& layer : config.layers) {
     if (layer.sliding_window > 0) layer.sliding_window = layer.sliding_window / 2 + 1;
+  }
+  if (config.model_type == "nomic_bert" && config.num_experts > 0) {
+    const int64_t every = fields.RequiredInt("moe_every_n_layers", 2, kMaxSize);
+    for (size_t i = 0; i < config.layers.size(); ++i) config.layers[i].is_moe = static_cast<int64_t>(i) % every == 1;
   }
   if (config.model_type != "modernbert") return;
   const int64_t window = fields.Int("local_attention", 1, kMaxSize).value_or(128) / 2 + 1;
