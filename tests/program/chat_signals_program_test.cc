@@ -145,7 +145,7 @@ std::string SystemCallOf(pid_t pid) {
 TEST_F(ChatSignalsTest, InterruptDuringAWriteStopsTheAnswerAndNotTheChat) {
   std::string answer;
   for (int i = 0; i < 20'000; ++i) answer += "line " + std::to_string(i) + "\n";
-  const std::string model = testing_support::WriteScriptedModel(temp_.path() + "/model", answer, 20);
+  const std::string model = testing_support::WriteScriptedModel(temp_.path() + "/model", answer, 80);
   PtyProgram chat({"chat", "-m", model, "--no-markdown"}, As("me").environment);
   ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
   chat.Send("go\r");
