@@ -380,9 +380,8 @@ constexpr Flag kFlags[] = {
      "memory; requests with the same prefix go to the same engine; short form: -dp"},
     {"max-num-seqs", 0, kInteger, "N", "", "128", kEngine, kEngines, false, true, "maximum sequences per step"},
     {"max-num-batched-tokens", 0, kInteger, "N", "", "2048", kEngine, kEngines, false, true,
-     "maximum tokens per step; without chunked prefill, raised to at least --max-model-len. Encoders read several "
-     "texts "
-     "in a step of up to 512 tokens"},
+     "maximum tokens per step; without chunked prefill, raised to at least --max-model-len. Encoders compute several "
+     "texts in one step only if they have up to 512 tokens in all"},
     {"long-prefill-token-threshold", 0, kInteger, "N", "", "0", kEngine, kEngines, false, true,
      "maximum tokens of one prompt per step; 0: no limit"},
     {"block-size", 0, kInteger, "N", "", "16", kEngine, kEngines, false, true,

@@ -47,8 +47,8 @@ class Scheduler {
   static constexpr int64_t kTokensPerStepAlone = 64;
   static constexpr int64_t kMaxStepsAlone = 2;
   static constexpr int64_t kMaxOvertakenPerSeq = 4;
-  // Limits the tokens of a step in which an encoder reads several texts. With more, it is slower, because the
-  // activations of the step no longer fit in the L2 cache. A longer text is read alone.
+  // Limits the tokens of a step in which an encoder computes several texts. With more, it is slower, because the
+  // activations of the step no longer fit in the L2 cache. A longer text is computed alone.
   static constexpr int64_t kEncoderStepTokens = 512;
 
   // REQUIRES: cache.num_blocks is set; all sizes are positive.

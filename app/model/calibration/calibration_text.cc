@@ -42,12 +42,11 @@ void CheckCalibration(const Settings& settings, const ModelConfig& model) {
   }
   if (text != kSelfCalibration) return;
   if (!model.can_generate) {
-    throw ConfigError("--calibration: self: the model generates no text; the name of a file is possible");
+    throw ConfigError("--calibration: self: the model generates no text; use a file instead");
   }
   if (!FirstToken(model)) {
     throw ConfigError(
-        "--calibration: self: the model has no BOS or EOS token to begin a text with; the name of a file "
-        "is possible");
+        "--calibration: self: the model has no BOS or EOS token to begin a text with; use a file instead");
   }
 }
 

@@ -32,7 +32,7 @@
 //   <experts>down_proj_bias       [E, H]               float
 // clang-format on
 //
-// ExpertLayout::kMegaBlocks (nomic-embed-text-v2-moe), without gates; the rows of the experts are below each other:
+// ExpertLayout::kMegaBlocks (nomic-embed-text-v2-moe), without gates; the matrices of all experts are concatenated:
 //
 // clang-format off
 //   <experts>mlp.w1               [E I, H]             float  the rows of up
