@@ -42,9 +42,9 @@ std::string LoadingStatus::Text() const {
     return "writing a text with " + name_ + " for its calibration, " +
            std::to_string(100 * calibration_->num_tokens_written / calibration_->num_tokens) + " %, ";
   }
-  if (calibration_ != nullptr && calibration_->num_chunks_read < calibration_->num_chunks) {
-    return "calibrating " + name_ + ", " + std::to_string(calibration_->num_chunks_read) + " of " +
-           std::to_string(calibration_->num_chunks) + " chunks, ";
+  if (calibration_ != nullptr && calibration_->num_layers_done < calibration_->num_layers) {
+    return "calibrating " + name_ + ", " + std::to_string(calibration_->num_layers_done) + " of " +
+           std::to_string(calibration_->num_layers) + " layers, ";
   }
   // Without the last percent: the KV cache and the step buffers come after the layers.
   const int64_t num_layers = progress_->num_layers;

@@ -3,12 +3,14 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <string_view>
 #include <thread>
 #include <utility>
 
 #include "engine/layers/communicator.h"
+#include "engine/layers/linear/calibration_run.h"
 #include "engine/model_loader/checkpoint/open_weights.h"
 #include "engine/model_loader/packed_cache/packed_key.h"
 #include "engine/worker/logits_buffer.h"
@@ -20,23 +22,46 @@ namespace vllm {
 namespace {
 
 // Increment it when the same text gives other codes.
-constexpr char kVersion[] = "1";
+constexpr char kVersion[] = "2";
 constexpr int64_t kBlockSizeUnit = 16;
+// The least that the memory of a step is limited to.
+constexpr int64_t kStepBytes = int64_t{4} << 30;
+// Rows of hidden_size floats that a step holds for each token: the residual stream, the outputs of norms and blocks,
+// and copies of rows for experts. An estimate, which must not depend on the machine: the result would.
+constexpr int64_t kHiddenRows = 5;
 
-// Returns the configuration of the model that reads the chunks.
-VllmConfig ReaderConfig(const VllmConfig& config, int64_t max_tokens) {
-  VllmConfig reader = UnquantizedConfig(config);
-  // A chunk is read in one step, and one block of the KV cache holds it.
-  reader.cache.block_size = (max_tokens + kBlockSizeUnit - 1) / kBlockSizeUnit * kBlockSizeUnit;
-  reader.scheduler.max_num_batched_tokens = reader.cache.block_size;
-  reader.scheduler.max_num_seqs = 1;
-  return reader;
-}
+using Chunks = std::vector<std::vector<int32_t>>;
 
-int64_t LongestChunk(const std::vector<std::vector<int32_t>>& chunks) {
+int64_t LongestChunk(const Chunks& chunks) {
   size_t longest = 1;
   for (const std::vector<int32_t>& chunk : chunks) longest = std::max(longest, chunk.size());
   return static_cast<int64_t>(longest);
+}
+
+int64_t NumTokens(const Chunks& chunks) {
+  int64_t count = 0;
+  for (const std::vector<int32_t>& chunk : chunks) count += std::ssize(chunk);
+  return count;
+}
+
+// Returns the configuration of the model that reads the chunks. Its step buffers are large enough for all of them, but
+// memory is used only for the rows of the step.
+VllmConfig ReaderConfig(const VllmConfig& config, const Chunks& chunks, int64_t max_chunk_tokens) {
+  VllmConfig reader = config;
+  // One block of the KV cache holds a chunk.
+  reader.cache.block_size = (max_chunk_tokens + kBlockSizeUnit - 1) / kBlockSizeUnit * kBlockSizeUnit;
+  reader.scheduler.max_num_batched_tokens = 2 * NumTokens(chunks);
+  reader.scheduler.max_num_seqs = 2 * std::ssize(chunks);
+  return reader;
+}
+
+// Returns `count` of the chunks, at equal distances.
+Chunks TakeEvenly(Chunks chunks, int64_t count) {
+  Chunks taken;
+  for (int64_t i = 0; i < count; ++i) {
+    taken.push_back(std::move(chunks[static_cast<size_t>(std::ssize(chunks) * i / count)]));
+  }
+  return taken;
 }
 
 }  // namespace
@@ -75,15 +100,15 @@ VllmConfig UnquantizedConfig(const VllmConfig& config) {
 
 MeasuredCalibration::MeasuredCalibration(const VllmConfig& config, CalibrationText text,
                                          std::shared_ptr<CalibrationProgress> progress)
-    : config_(ReaderConfig(config, text.max_chunk_tokens)),
+    : config_(UnquantizedConfig(config)),
       text_(std::move(text)),
       cpus_(kernels::UsableCpus()),
       description_("version " + std::string(kVersion) + ", " + text_.description + ", blocks of " +
                    std::to_string(LayerMoments::kBlockColumns)),
       progress_(progress != nullptr ? std::move(progress) : std::make_shared<CalibrationProgress>()) {}
 
-const ActivationMoments& MeasuredCalibration::Moments() {
-  std::call_once(measured_, [this] {
+const CalibratedWeights& MeasuredCalibration::Weights() {
+  std::call_once(is_read_, [this] {
     // The calling rank may be pinned to a CPU, which its new threads would inherit.
     std::thread thread([this] {
       cpu_set_t set;
@@ -91,7 +116,7 @@ const ActivationMoments& MeasuredCalibration::Moments() {
       for (const int cpu : cpus_) CPU_SET(static_cast<size_t>(cpu), &set);
       sched_setaffinity(0, sizeof(set), &set);
       try {
-        Measure();
+        ReadText();
       } catch (...) {
         failure_ = std::current_exception();
       }
@@ -99,22 +124,30 @@ const ActivationMoments& MeasuredCalibration::Moments() {
     thread.join();
   });
   if (failure_ != nullptr) std::rethrow_exception(failure_);
-  return *moments_;
+  return *weights_;
 }
 
-void MeasuredCalibration::Measure() {
-  const std::vector<std::vector<int32_t>> chunks = text_.chunks();
-  progress_->num_chunks = static_cast<int64_t>(chunks.size());
-  const std::unique_ptr<WeightSource> weights = OpenWeights(config_);
+void MeasuredCalibration::ReadText() {
+  Chunks chunks = text_.chunks();
+  const VllmConfig config = ReaderConfig(config_, chunks, text_.max_chunk_tokens);
+  const std::unique_ptr<WeightSource> weights = OpenWeights(config);
   SingleRankCommunicator communicator;
-  LogitsBuffer logits(config_);
-  ActivationMoments moments;
-  Worker worker(config_, *weights, communicator, {}, logits, nullptr, nullptr, &moments);
-  for (const std::vector<int32_t>& chunk : chunks) {
-    worker.ReadTokens(chunk);
-    ++progress_->num_chunks_read;
-  }
-  moments_ = std::move(moments);
+  LogitsBuffer logits(config);
+  CalibrationRun run(&progress_->num_layers_done);
+  Worker worker(config, *weights, communicator, {}, logits, nullptr, nullptr, &run);
+  const int64_t row_floats = kHiddenRows * config.model.hidden_size + run.widest_input() + run.widest_output();
+  const int64_t chunk_bytes =
+      static_cast<int64_t>(sizeof(float)) * row_floats * text_.max_chunk_tokens + worker.TextBytes();
+  const int64_t bytes = std::max(kStepBytes, weights->TotalBytes() / 2);
+  chunks = TakeEvenly(std::move(chunks), std::clamp<int64_t>(bytes / (2 * chunk_bytes), 1, std::ssize(chunks)));
+  progress_->num_layers = run.num_layers();
+  run.SetTokens(NumTokens(chunks));
+  const auto num_chunks = static_cast<std::ptrdiff_t>(chunks.size());
+  chunks.reserve(2 * chunks.size());
+  std::copy_n(chunks.begin(), num_chunks, std::back_inserter(chunks));
+  worker.ReadTexts(chunks);
+  progress_->num_layers = 0;
+  weights_ = run.TakeWeights();
 }
 
 }  // namespace vllm

@@ -10,6 +10,7 @@
 
 namespace vllm {
 
+class CalibrationRun;
 class LoRALayers;
 
 struct LoadContext {
@@ -21,8 +22,8 @@ struct LoadContext {
   LoRALayers* lora = nullptr;
   // What --quantization int4 minimizes the error for; null: the weights are rounded without a text.
   Calibration* calibration = nullptr;
-  // Receives the inputs of all linear layers, and outlives them; null: they are not collected.
-  ActivationMoments* moments = nullptr;
+  // Quantizes the linear layers while the model reads a text, and outlives them; null: they are not.
+  CalibrationRun* calibration_run = nullptr;
 };
 
 }  // namespace vllm

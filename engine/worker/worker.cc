@@ -15,23 +15,23 @@ namespace vllm {
 
 Worker::Worker(const VllmConfig& config, const WeightSource& weights, Communicator& communicator,
                const std::vector<int>& cores, LogitsBuffer& logits_buffer, MaskThread* mask_thread,
-               Calibration* calibration, ActivationMoments* moments)
+               Calibration* calibration, CalibrationRun* calibration_run)
     : config_(config), threads_(static_cast<int>(config.parallel.threads_per_rank), cores, config.parallel.Wait()) {
   const kernels::Isa isa = config.isa.value_or(kernels::BestIsa());
   step_.kernels = &kernels::KernelsFor(isa);
   step_.threads = &threads_;
   step_.communicator = &communicator;
   step_.workspace = &workspace_;
-  LoadModel(weights, ToString(isa), calibration, moments);
+  LoadModel(weights, ToString(isa), calibration, calibration_run);
   runner_ = std::make_unique<ModelRunner>(config_, step_, *model_, logits_buffer, mask_thread, pooler_.get());
 }
 
 void Worker::LoadModel(const WeightSource& weights, std::string_view isa, Calibration* calibration,
-                       ActivationMoments* moments) {
+                       CalibrationRun* calibration_run) {
   SharedWeights* const all_shared = config_.load.shared_weights.get();
   SharedRankWeights* const shared = all_shared == nullptr ? nullptr : &all_shared->rank(step_.rank());
   const auto build = [&](WeightMemory& memory) {
-    const LoadContext load{config_, weights, memory, step_, &lora_layers_, calibration, moments};
+    const LoadContext load{config_, weights, memory, step_, &lora_layers_, calibration, calibration_run};
     model_ = BuildModel(load);
     if (step_.rank() == 0) pooler_ = std::make_unique<Pooler>(load);
     for (const std::shared_ptr<const LoRAAdapter>& adapter : config_.lora.adapters) lora_layers_.Add(adapter, weights);
@@ -76,32 +76,36 @@ void Worker::ProfileRun() {
   for (int64_t i = 0; i < num_tokens; ++i) {
     tokens.push_back(static_cast<int32_t>(i * 7919 % config_.model.vocab_size));
   }
-  ReadTokens(std::move(tokens));
+  ReadTexts({tokens});
 }
 
-void Worker::ReadTokens(std::vector<int32_t> tokens) {
-  const auto num_tokens = static_cast<int64_t>(tokens.size());
-  auto request = std::make_shared<EngineCoreRequest>();
-  request->request_id = std::numeric_limits<RequestId>::max();
-  request->prompt_token_ids = std::move(tokens);
-  request->sampling_params.max_tokens = 1;
-  request->sampling_params.temperature = 0.0;
-  if (!config_.model.can_generate) request->pooling_params = PoolingParams{.task = PoolingTask::kEmbed};
+int64_t Worker::TextBytes() const {
+  return (static_cast<int64_t>(KVGroupWindows().size()) + NumStateBlocks()) * PageSizeBytes();
+}
 
-  // Every group writes into its own block, and the recurrent state is in the blocks after those.
-  std::vector<int32_t> block_ids, state_block_ids;
+void Worker::ReadTexts(const std::vector<std::vector<int32_t>>& texts) {
+  SchedulerOutput step, forget;
   int32_t num_blocks = 0;
-  for (size_t g = 0; g < KVGroupWindows().size(); ++g) block_ids.push_back(++num_blocks);
-  for (int64_t i = 0; i < NumStateBlocks(); ++i) state_block_ids.push_back(++num_blocks);
+  for (const std::vector<int32_t>& tokens : texts) {
+    auto request = std::make_shared<EngineCoreRequest>();
+    request->request_id =
+        std::numeric_limits<RequestId>::max() - static_cast<RequestId>(forget.finished_req_ids.size());
+    request->prompt_token_ids = tokens;
+    request->sampling_params.max_tokens = 1;
+    request->sampling_params.temperature = 0.0;
+    if (!config_.model.can_generate) request->pooling_params = PoolingParams{.task = PoolingTask::kEmbed};
+    // Every group writes into its own block, and the recurrent state is in the blocks after those.
+    std::vector<int32_t> block_ids, state_block_ids;
+    for (size_t g = 0; g < KVGroupWindows().size(); ++g) block_ids.push_back(++num_blocks);
+    for (int64_t i = 0; i < NumStateBlocks(); ++i) state_block_ids.push_back(++num_blocks);
+    step.scheduled_new_reqs.push_back({request, block_ids, 0, state_block_ids});
+    step.num_scheduled_tokens.push_back({request->request_id, std::ssize(tokens)});
+    step.total_num_scheduled_tokens += std::ssize(tokens);
+    forget.finished_req_ids.push_back(request->request_id);
+  }
   KVCache cache(model_->Layers(), num_blocks + 1, config_.cache.block_size, config_.KVCacheDType());
   ModelRunnerOutput output;
-  SchedulerOutput step;
-  step.scheduled_new_reqs.push_back({request, block_ids, 0, state_block_ids});
-  step.num_scheduled_tokens.push_back({request->request_id, num_tokens});
-  step.total_num_scheduled_tokens = num_tokens;
   runner_->Execute(step, cache, step_.rank() == 0 ? &output : nullptr);
-  SchedulerOutput forget;
-  forget.finished_req_ids.push_back(request->request_id);
   runner_->Execute(forget, cache, step_.rank() == 0 ? &output : nullptr);
 }
 

@@ -24,11 +24,12 @@ namespace vllm {
 class Worker {
  public:
   // Loads the rank's shard, or uses that of config.load.shared_weights. The rank's threads are pinned to `cores`, if
-  // any. `mask_thread` is null except on rank 0, and borrowed. `calibration` and `moments` are those of LoadContext.
-  // Throws ModelError, ConfigError, ResourceError, std::bad_alloc or std::system_error (a thread cannot be created).
+  // any. `mask_thread` is null except on rank 0, and borrowed. `calibration` and `calibration_run` are those of
+  // LoadContext. Throws ModelError, ConfigError, ResourceError, std::bad_alloc or std::system_error (a thread cannot be
+  // created).
   Worker(const VllmConfig& config, const WeightSource& weights, Communicator& communicator,
          const std::vector<int>& cores, LogitsBuffer& logits_buffer, MaskThread* mask_thread,
-         Calibration* calibration = nullptr, ActivationMoments* moments = nullptr);
+         Calibration* calibration = nullptr, CalibrationRun* calibration_run = nullptr);
 
   const LoadReport& load_report() const { return load_report_; }
   // Returns the bytes of one KV block on this rank.
@@ -41,9 +42,12 @@ class Worker {
   // memory is measured. A large step is not needed, because step buffers are reserved at load. All ranks call it
   // together.
   void ProfileRun();
-  // Runs one step that reads `tokens` and generates a token, with a separate KV cache. REQUIRES: there is one rank;
-  // the tokens fit in a block of config.cache.block_size and in a step; config.model.max_model_len is larger.
-  void ReadTokens(std::vector<int32_t> tokens);
+  // Runs one step that reads `texts`, which are tokens, and generates a token after each, with a separate KV cache. The
+  // rows of the step are in the order of the texts. All ranks call it together. REQUIRES: each text fits in a block of
+  // config.cache.block_size, and all of them in a step; config.model.max_model_len is larger.
+  void ReadTexts(const std::vector<std::vector<int32_t>>& texts);
+  // Returns the bytes of the KV cache and recurrent state that ReadTexts allocates for each text.
+  int64_t TextBytes() const;
   // Returns the bytes of the step buffers. Most of their pages are untouched, so the operating system still counts them
   // as available memory.
   int64_t ScratchBytes() const { return static_cast<int64_t>(runner_->scratch_bytes()); }
@@ -63,7 +67,7 @@ class Worker {
 
  private:
   void LoadModel(const WeightSource& weights, std::string_view isa, Calibration* calibration,
-                 ActivationMoments* moments);
+                 CalibrationRun* calibration_run);
 
   const VllmConfig& config_;
   kernels::ThreadPool threads_;

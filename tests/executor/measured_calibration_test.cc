@@ -44,7 +44,7 @@ class MeasuredCalibrationTest : public testing::Test {
   struct Result {
     std::vector<float> logprobs;
     LoadReport report;
-    bool measured = false;
+    bool has_read = false;
   };
   static Result Run(const VllmConfig& config, int32_t step = 7) {
     const auto progress = std::make_shared<CalibrationProgress>();
@@ -56,7 +56,7 @@ class MeasuredCalibrationTest : public testing::Test {
     result.logprobs.insert(result.logprobs.end(), engine.prompt_output.logprobs.begin(),
                            engine.prompt_output.logprobs.end());
     result.report = engine.load_report();
-    result.measured = progress->num_chunks_read == 6;
+    result.has_read = progress->num_layers_done > 0;
     return result;
   }
 
@@ -89,35 +89,48 @@ TEST_F(MeasuredCalibrationTest, ASecondStartMapsTheSameWeightsAndReadsNoText) {
   config.load.packed_cache_bytes = int64_t{1} << 30;
   config.load.packed_cache_min_bytes = 0;
   const Result first = Run(config), second = Run(config);
-  EXPECT_TRUE(first.measured);
+  EXPECT_TRUE(first.has_read);
   EXPECT_GT(first.report.written_bytes, 0);
-  EXPECT_FALSE(second.measured);
+  EXPECT_FALSE(second.has_read);
   EXPECT_GT(second.report.mapped_bytes, 0);
   EXPECT_EQ(first.logprobs, second.logprobs);
   const Result other = Run(config, 11);
-  EXPECT_TRUE(other.measured) << "another text has another file";
+  EXPECT_TRUE(other.has_read) << "another text has another file";
   config.load.packed_cache_directory.clear();
   EXPECT_EQ(Run(config).logprobs, first.logprobs);
 }
 
-TEST_F(MeasuredCalibrationTest, TwoRanksLoadWithOneMeasurement) { EXPECT_TRUE(Run(Config("llama", 2, 1)).measured); }
+TEST_F(MeasuredCalibrationTest, TwoRanksReadTheTextOnce) { EXPECT_TRUE(Run(Config("llama", 2, 1)).has_read); }
 
 TEST_F(MeasuredCalibrationTest, FamiliesWithExpertsTransposedWeightsLatentAttentionAndStatesLoad) {
   for (const char* model : {"mixtral", "gpt2", "deepseek_v2", "qwen3_next"}) {
     const std::string path = std::string(VLLMCLI_TEST_DATA) + "/models/" + model;
     ASSERT_TRUE(std::filesystem::exists(path)) << path;
     const Result result = Run(Config(model));
-    EXPECT_TRUE(result.measured) << model;
+    EXPECT_TRUE(result.has_read) << model;
     EXPECT_FALSE(result.logprobs.empty()) << model;
   }
+}
+
+TEST_F(MeasuredCalibrationTest, EveryExpertIsCalibratedAndDoesNotDependOnThreads) {
+  const VllmConfig config = Config("mixtral", 1, 1);
+  EXPECT_EQ(Run(config).logprobs, Run(Config("mixtral", 1, 2)).logprobs);
+  MeasuredCalibration calibration(config, TextOfChunks(Chunks(7, config)));
+  for (int64_t expert = 0; expert < config.model.num_experts; ++expert) {
+    const std::string name = "model.layers.0.block_sparse_moe.experts." + std::to_string(expert);
+    for (const char* matrix : {".w1", ".w2", ".w3"}) {
+      EXPECT_NE(calibration.Weights().Find(name + matrix, 0).matrix, nullptr) << name << matrix;
+    }
+  }
+  EXPECT_EQ(calibration.Weights().Find("model.layers.0.block_sparse_moe.gate", 0).matrix, nullptr);
 }
 
 TEST_F(MeasuredCalibrationTest, AFailureReachesEveryCaller) {
   VllmConfig config = Config("llama");
   config.model.directory = temp_.path();
   MeasuredCalibration calibration(config, TextOfChunks({{1, 2, 3}}));
-  EXPECT_THROW(calibration.Moments(), ModelError);
-  EXPECT_THROW(calibration.Moments(), ModelError);
+  EXPECT_THROW(calibration.Weights(), ModelError);
+  EXPECT_THROW(calibration.Weights(), ModelError);
 }
 
 }  // namespace

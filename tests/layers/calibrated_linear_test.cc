@@ -1,10 +1,13 @@
 // Quantizes linear layers with a calibration, whole and in shards.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "engine/layers/linear/calibration_run.h"
 #include "engine/layers/linear/linear_weight.h"
 #include "kernels/isa/kernels_for.h"
 #include "tests/support/random_values.h"
@@ -37,31 +40,58 @@ class OneTensor : public WeightSource {
 
 class FakeCalibration : public Calibration {
  public:
-  ActivationMoments moments;
+  explicit FakeCalibration(CalibratedWeights weights) : weights_(std::move(weights)) {}
   const std::string& description() const override { return description_; }
-  const ActivationMoments& Moments() override { return moments; }
+  const CalibratedWeights& Weights() override { return weights_; }
 
  private:
   std::string description_ = "fake";
+  CalibratedWeights weights_;
 };
 
 class CalibratedLinearTest : public testing::Test, protected testing_support::RandomValues {
  protected:
-  CalibratedLinearTest() : RandomValues(5), weights_(Floats(kOut * kIn, 1.0f)) {
+  static constexpr int64_t kTokens = 150;
+
+  CalibratedLinearTest() : RandomValues(5), weights_(Floats(kOut * kIn, 1.0f)), x_(Floats(2 * kTokens * kIn, 1.0f)) {
     step_ = {&kernels::KernelsFor(kernels::BestIsa()), &threads_, &communicator_, &workspace_};
-    config_.model.quantization.method = QuantizationMethod::kInt4;
-    std::vector<float> x = Floats(300 * kIn, 1.0f);
-    for (size_t i = 1; i < x.size(); ++i) x[i] += 0.8f * x[i - 1];
-    const ForEach for_each = [](int64_t count, const std::function<void(int64_t i)>& f) {
-      for (int64_t i = 0; i < count; ++i) f(i);
-    };
-    calibration_.moments.Add(*step_.kernels, "a", x.data(), kIn, 300, kIn, for_each);
+    for (size_t i = 1; i < x_.size(); ++i) x_[i] += 0.8f * x_[i - 1];
+    // The second half of the rows is the first one with an error.
+    for (size_t i = 0; i < x_.size() / 2; ++i) x_[x_.size() / 2 + i] = 0.9f * x_[i] + 0.1f * x_[x_.size() / 2 + i];
+  }
+  LoadContext Load(WeightMemory& memory, Calibration* calibration, CalibrationRun* run) const {
+    return {config_, weights_, memory, step_, nullptr, calibration, run};
+  }
+  static VllmConfig Quantized(VllmConfig config) {
+    config.model.quantization.method = QuantizationMethod::kInt4;
+    return config;
+  }
+  // Returns the outputs of the unquantized layer for some rows of inputs while it is calibrated.
+  std::vector<float> Calibrate(CalibrationRun& run, const std::vector<float>& x) {
+    NewWeightMemory memory;
+    const LinearWeight weight(Load(memory, nullptr, &run), config_.model, {{"a", kOut, {0, kOut}}}, kIn, {0, kIn});
+    return Multiply(weight, x);
+  }
+  std::vector<float> Multiply(const LinearWeight& weight, const std::vector<float>& x) {
+    const int64_t num_rows = std::ssize(x) / kIn;
+    weight.Reserve(step_, num_rows);
+    std::vector<float> y(static_cast<size_t>(num_rows * weight.num_rows()));
+    weight.Multiply(step_, nullptr, x.data(), kIn, num_rows, y.data(), weight.num_rows());
+    return y;
+  }
+  // Returns the weights of a layer that was calibrated with x_.
+  CalibratedWeights Calibrated() {
+    CalibrationRun run;
+    run.SetTokens(kTokens);
+    Calibrate(run, x_);
+    return run.TakeWeights();
   }
   // Returns the stored values of the shard's rows and columns.
   std::vector<float> Quantize(Shard rows, Shard columns, Calibration* calibration) {
+    const VllmConfig quantized = Quantized(config_);
     NewWeightMemory memory;
-    const LoadContext load{config_, weights_, memory, step_, nullptr, calibration};
-    const LinearWeight weight(load, config_.model, {{"a", kOut, rows}}, kIn, columns);
+    const LinearWeight weight({quantized, weights_, memory, step_, nullptr, calibration}, quantized.model,
+                              {{"a", kOut, rows}}, kIn, columns);
     weight.Reserve(step_, 1);
     std::vector<float> values(static_cast<size_t>(rows.count * columns.count));
     for (int64_t row = 0; row < rows.count; ++row) {
@@ -69,20 +99,102 @@ class CalibratedLinearTest : public testing::Test, protected testing_support::Ra
     }
     return values;
   }
+  std::vector<float> QuantizeAll(CalibratedWeights weights) {
+    FakeCalibration calibration(std::move(weights));
+    return Quantize({0, kOut}, {0, kIn}, &calibration);
+  }
+  static std::vector<float> Rows(const std::vector<float>& x, int64_t width, int64_t begin, int64_t end) {
+    return {x.begin() + begin * width, x.begin() + end * width};
+  }
 
   VllmConfig config_;
   OneTensor weights_;
-  FakeCalibration calibration_;
+  std::vector<float> x_;  // [2 * kTokens, kIn]
   kernels::ThreadPool threads_{1};
   SingleRankCommunicator communicator_;
   Workspace workspace_;
   StepContext step_;
 };
 
+TEST_F(CalibratedLinearTest, TheFirstHalfUsesTheOriginalWeightsAndTheSecondTheQuantizedOnes) {
+  CalibrationRun run;
+  run.SetTokens(kTokens);
+  const std::vector<float> y = Calibrate(run, x_);
+  FakeCalibration calibration(run.TakeWeights());
+  NewWeightMemory memory;
+  const LinearWeight original(Load(memory, nullptr, nullptr), config_.model, {{"a", kOut, {0, kOut}}}, kIn, {0, kIn});
+  const VllmConfig config = Quantized(config_);
+  const LinearWeight quantized({config, weights_, memory, step_, nullptr, &calibration}, config.model,
+                               {{"a", kOut, {0, kOut}}}, kIn, {0, kIn});
+  EXPECT_EQ(Rows(y, kOut, 0, kTokens), Multiply(original, Rows(x_, kIn, 0, kTokens)));
+  EXPECT_EQ(Rows(y, kOut, kTokens, 2 * kTokens), Multiply(quantized, Rows(x_, kIn, kTokens, 2 * kTokens)));
+}
+
+TEST_F(CalibratedLinearTest, BothHalvesChangeTheCodes) {
+  const std::vector<float> both = QuantizeAll(Calibrated());
+  const std::vector<float> before = x_;
+  std::copy_n(before.begin(), kTokens * kIn, x_.begin() + kTokens * kIn);
+  const std::vector<float> first = QuantizeAll(Calibrated());
+  std::copy_n(before.begin() + kTokens * kIn, kTokens * kIn, x_.begin());
+  std::copy_n(before.begin() + kTokens * kIn, kTokens * kIn, x_.begin() + kTokens * kIn);
+  const std::vector<float> second = QuantizeAll(Calibrated());
+  EXPECT_NE(both, first);
+  EXPECT_NE(both, second);
+}
+
+// An expert gets the rows of some tokens, and not of the same ones in both halves.
+TEST_F(CalibratedLinearTest, AnExpertIsCalibratedWithTheTokensThatItHasInBothHalves) {
+  std::vector<RoutedRow> routed;
+  std::vector<float> x, first, second;
+  for (int64_t row = 0; row < 2 * kTokens; ++row) {
+    const int64_t token = row % kTokens;
+    const bool in_first = token % 3 != 0, in_second = token % 5 != 0;
+    if (!(row < kTokens ? in_first : in_second)) continue;
+    routed.push_back({row, 1.0f});
+    const std::vector<float> values = Rows(x_, kIn, row, row + 1);
+    x.insert(x.end(), values.begin(), values.end());
+    if (!in_first || !in_second) continue;
+    std::vector<float>& half = row < kTokens ? first : second;
+    half.insert(half.end(), values.begin(), values.end());
+  }
+  CalibrationRun some, common;
+  some.SetTokens(kTokens);
+  some.SetRows(routed);
+  const std::vector<float> y = Calibrate(some, x);
+  common.SetTokens(std::ssize(first) / kIn);
+  first.insert(first.end(), second.begin(), second.end());
+  Calibrate(common, first);
+  FakeCalibration calibration(some.TakeWeights());
+  EXPECT_EQ(Quantize({0, kOut}, {0, kIn}, &calibration), QuantizeAll(common.TakeWeights()));
+  const int64_t num_original = std::ranges::count_if(routed, [](const RoutedRow& row) { return row.row < kTokens; });
+  const VllmConfig config = Quantized(config_);
+  NewWeightMemory memory;
+  const LinearWeight quantized({config, weights_, memory, step_, nullptr, &calibration}, config.model,
+                               {{"a", kOut, {0, kOut}}}, kIn, {0, kIn});
+  EXPECT_EQ(Rows(y, kOut, num_original, std::ssize(routed)),
+            Multiply(quantized, Rows(x, kIn, num_original, std::ssize(routed))));
+}
+
+TEST_F(CalibratedLinearTest, ALayerWithOtherInputsIsNotCalibrated) {
+  CalibrationRun run;
+  run.SetTokens(kTokens);
+  NewWeightMemory memory;
+  const LinearWeight original(Load(memory, nullptr, nullptr), config_.model, {{"a", kOut, {0, kOut}}}, kIn, {0, kIn});
+  const std::vector<float> row = Rows(x_, kIn, 0, 1);
+  EXPECT_EQ(Calibrate(run, row), Multiply(original, row)) << "one row per text, such as that of a pooler";
+  const std::vector<RoutedRow> routed = {{1, 1.0f}, {kTokens, 1.0f}};
+  run.SetRows(routed);
+  const std::vector<float> two = Rows(x_, kIn, 0, 2);
+  EXPECT_EQ(Calibrate(run, two), Multiply(original, two)) << "no token in both halves";
+  EXPECT_EQ(QuantizeAll(run.TakeWeights()), Quantize({0, kOut}, {0, kIn}, nullptr));
+}
+
 TEST_F(CalibratedLinearTest, ShardsHaveTheCodesOfTheWholeMatrix) {
-  const std::vector<float> whole = Quantize({0, kOut}, {0, kIn}, &calibration_);
+  FakeCalibration calibration(Calibrated());
+  const std::vector<float> whole = Quantize({0, kOut}, {0, kIn}, &calibration);
+  EXPECT_NE(whole, Quantize({0, kOut}, {0, kIn}, nullptr));
   const Shard rows{7, 21}, columns{96, 64};
-  const std::vector<float> shard = Quantize(rows, columns, &calibration_);
+  const std::vector<float> shard = Quantize(rows, columns, &calibration);
   for (int64_t n = 0; n < rows.count; ++n) {
     for (int64_t k = 0; k < columns.count; ++k) {
       ASSERT_EQ(shard[static_cast<size_t>(n * columns.count + k)],
@@ -91,14 +203,9 @@ TEST_F(CalibratedLinearTest, ShardsHaveTheCodesOfTheWholeMatrix) {
   }
 }
 
-TEST_F(CalibratedLinearTest, AShardThatBeginsWithinAGroupIsQuantizedAlone) {
-  const std::vector<float> shard = Quantize({0, kOut}, {40, 100}, &calibration_);
-  EXPECT_NE(shard, Quantize({0, kOut}, {40, 100}, nullptr));
-}
-
-TEST_F(CalibratedLinearTest, ALayerWithoutInputsIsQuantizedWithoutCalibration) {
-  FakeCalibration empty;
-  EXPECT_EQ(Quantize({0, kOut}, {0, kIn}, &empty), Quantize({0, kOut}, {0, kIn}, nullptr));
+TEST_F(CalibratedLinearTest, AShardThatBeginsWithinAGroupIsNotCalibrated) {
+  FakeCalibration calibration(Calibrated());
+  EXPECT_EQ(Quantize({0, kOut}, {40, 100}, &calibration), Quantize({0, kOut}, {40, 100}, nullptr));
 }
 
 }  // namespace

@@ -35,11 +35,18 @@ class ErrorCompensationTest : public testing::Test {
     std::vector<float> scales;   // [kRows, num_scales()]
   };
 
-  // Returns the moments of x, [tokens, columns].
+  // Returns the moments of the inputs x of the unquantized model and z of the quantized one, both [tokens, columns].
+  LayerMoments Moments(const std::vector<float>& x, const std::vector<float>& z, int64_t columns,
+                       const ForEach& for_each = kForward) const {
+    std::vector<float> rows = x;
+    rows.insert(rows.end(), z.begin(), z.end());
+    const int64_t num_tokens = static_cast<int64_t>(x.size()) / columns;
+    std::vector<TokenRows> tokens;
+    for (int64_t i = 0; i < num_tokens; ++i) tokens.push_back({i, num_tokens + i});
+    return MeasureMoments(kernels_, rows.data(), columns, columns, tokens, for_each);
+  }
   LayerMoments Moments(const std::vector<float>& x, int64_t columns, const ForEach& for_each = kForward) const {
-    ActivationMoments all;
-    all.Add(kernels_, "a", x.data(), columns, static_cast<int64_t>(x.size()) / columns, columns, for_each);
-    return *all.Find("a");
+    return Moments(x, x, columns, for_each);
   }
   // `rows`: [kRows, columns].
   static Result Quantize(const ErrorCompensation& compensation, const std::vector<float>& rows) {
@@ -69,6 +76,17 @@ class ErrorCompensationTest : public testing::Test {
       }
     }
     return x;
+  }
+
+  // Returns what quantized layers could make of x, [rows, columns]: each column has an error that depends on another.
+  std::vector<float> Perturbed(const std::vector<float>& x, int64_t columns) {
+    std::vector<float> z = x;
+    const std::vector<float> noise = Floats(std::ssize(x), 0.1f);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const size_t other = i % static_cast<size_t>(columns) == 0 ? i : i - 1;
+      z[i] = 0.9f * x[i] + 0.15f * x[other] + noise[i];
+    }
+    return z;
   }
 
   const kernels::Kernels& kernels_ = kernels::KernelsFor(kernels::BestIsa());
@@ -134,39 +152,43 @@ TEST_F(ErrorCompensationTest, GroupsOfZerosAndOfValuesThatAreNotFiniteHaveAScale
 
 TEST_F(ErrorCompensationTest, MomentsAreSumsOfProductsWithinABlock) {
   constexpr int64_t kBlock = LayerMoments::kBlockColumns;
-  const int64_t tokens = 30, columns = kBlock + 45;
-  const std::vector<float> x = Inputs(tokens, columns);
-  ActivationMoments all;
-  EXPECT_EQ(all.Find("a"), nullptr);
-  all.Add(kernels_, "a", x.data(), columns, 13, columns, kForward);
-  all.Add(kernels_, "a", x.data() + 13 * columns, columns, tokens - 13, columns, kBackward);
-  const LayerMoments& moments = *all.Find("a");
+  // More tokens than are added up at a time.
+  const int64_t tokens = 300, columns = kBlock + 45;
+  const std::vector<float> x = Inputs(tokens, columns), z = Perturbed(x, columns);
+  const LayerMoments moments = Moments(x, z, columns, kBackward);
+  ASSERT_EQ(moments.blocks.size(), 2u);
   for (const auto& [i, j] : {std::pair<int64_t, int64_t>{0, 0},
                              {3, 200},
-                             {31, 32},
-                             {40, kBlock - 1},
+                             {17, 31},
+                             {200, 3},
+                             {1000, kBlock - 1},
                              {kBlock, kBlock + 44},
                              {kBlock + 44, kBlock + 44}}) {
-    double sum = 0.0;
+    double products = 0.0, differences = 0.0;
     for (int64_t t = 0; t < tokens; ++t) {
-      sum += static_cast<double>(x[static_cast<size_t>(t * columns + i)]) *
-             static_cast<double>(x[static_cast<size_t>(t * columns + j)]);
+      const auto a = static_cast<size_t>(t * columns + i), b = static_cast<size_t>(t * columns + j);
+      products += static_cast<double>(z[a]) * static_cast<double>(z[b]);
+      differences += static_cast<double>(x[a] - z[a]) * static_cast<double>(z[b]);
     }
-    EXPECT_NEAR(moments.At(i, j), sum, 1e-4) << i << " " << j;
+    const LayerMoments::Block& block = moments.blocks[static_cast<size_t>(i / kBlock)];
+    const auto index = static_cast<size_t>((i - block.first) * block.num_columns + j - block.first);
+    if (i <= j) {
+      EXPECT_NEAR(block.products[index], products, 1e-3) << i << " " << j;
+    }
+    EXPECT_NEAR(block.differences[index], differences, 1e-3) << i << " " << j;
   }
-  EXPECT_EQ(moments.At(kBlock - 1, kBlock), 0.0f);
 }
 
 TEST_F(ErrorCompensationTest, ResultsDoNotDependOnTheOrderOfTasks) {
   const std::vector<float> x = Inputs(100, 300), w = Floats(kRows * 300);
-  const Result forward = Quantize(ErrorCompensation(kernels_, Moments(x, 300, kForward), 0, 300, kForward), w);
-  const Result backward = Quantize(ErrorCompensation(kernels_, Moments(x, 300, kBackward), 0, 300, kBackward), w);
+  const Result forward = Quantize(ErrorCompensation(kernels_, Moments(x, 300, kForward), kForward), w);
+  const Result backward = Quantize(ErrorCompensation(kernels_, Moments(x, 300, kBackward), kBackward), w);
   EXPECT_EQ(forward.codes, backward.codes);
   EXPECT_EQ(forward.scales, backward.scales);
 }
 
 TEST_F(ErrorCompensationTest, ARowDoesNotDependOnTheOthers) {
-  const ErrorCompensation compensation(kernels_, Moments(Inputs(100, 64), 64), 0, 64, kForward);
+  const ErrorCompensation compensation(kernels_, Moments(Inputs(100, 64), 64), kForward);
   std::vector<float> w = Floats(kRows * 64);
   const Result before = Quantize(compensation, w);
   std::rotate(w.begin(), w.begin() + 64, w.end());
@@ -178,15 +200,34 @@ TEST_F(ErrorCompensationTest, ARowDoesNotDependOnTheOthers) {
   }
 }
 
+// Solves a m = b for the symmetric matrix a by elimination. a: [n][n]; b: [n].
+std::vector<double> Solution(std::vector<std::vector<double>> a, const std::vector<double>& b) {
+  const size_t n = b.size();
+  for (size_t i = 0; i < n; ++i) a[i].push_back(b[i]);
+  for (size_t c = 0; c < n; ++c) {
+    for (size_t i = 0; i < n; ++i) {
+      if (i == c) continue;
+      const double factor = a[i][c] / a[c][c];
+      for (size_t j = c; j <= n; ++j) a[i][j] -= factor * a[c][j];
+    }
+  }
+  std::vector<double> m;
+  for (size_t i = 0; i < n; ++i) m.push_back(a[i][n] / a[i][i]);
+  return m;
+}
+
 // Quantizes rows by the definition, in double precision. For each column, it solves the equations of all columns that
 // are not rounded yet.
 class SlowCompensation {
  public:
-  SlowCompensation(const std::vector<float>& x, size_t columns) : n_(columns), h_(n_ * n_) {
+  // x: inputs of the unquantized model; z: of the quantized one.
+  SlowCompensation(const std::vector<float>& x, const std::vector<float>& z, size_t columns)
+      : n_(columns), h_(n_ * n_), cross_(n_ * n_) {
     for (size_t i = 0; i < n_; ++i) {
       for (size_t j = 0; j < n_; ++j) {
         for (size_t t = 0; t < x.size() / n_; ++t) {
-          H(i, j) += static_cast<double>(x[t * n_ + i]) * static_cast<double>(x[t * n_ + j]);
+          H(i, j) += static_cast<double>(z[t * n_ + i]) * static_cast<double>(z[t * n_ + j]);
+          cross_[i * n_ + j] += static_cast<double>(x[t * n_ + i]) * static_cast<double>(z[t * n_ + j]);
         }
       }
     }
@@ -207,7 +248,10 @@ class SlowCompensation {
       for (const auto& [size, k] : members) group.push_back(k);
       order_.insert(order_.end(), group.begin(), group.end());
     }
-    for (size_t k = 0; k < n_; ++k) H(k, k) += 0.01 * mean;
+    for (size_t k = 0; k < n_; ++k) {
+      H(k, k) += 0.01 * mean;
+      cross_[k * n_ + k] += 0.01 * mean;
+    }
     for (size_t p = 0; p < n_; ++p) {
       changes_.push_back(Solve(p));
       double left = H(order_[p], order_[p]);
@@ -217,8 +261,9 @@ class SlowCompensation {
   }
 
   // Returns the stored values of the row w.
-  std::vector<double> Quantize(const std::vector<float>& w) const {
-    std::vector<double> rest(w.begin(), w.end()), q(n_);
+  std::vector<double> Quantize(const std::vector<float>& original) const {
+    const std::vector<double> w = Target(original);
+    std::vector<double> rest = w, q(n_);
     std::vector<float> scales;
     size_t p = 0;
     for (const std::vector<size_t>& group : groups_) {
@@ -255,35 +300,40 @@ class SlowCompensation {
     const double s = static_cast<double>(scale);
     return s * static_cast<double>(LevelOf(NearestCode(static_cast<float>(value / s))));
   }
-  double Gradient(const std::vector<float>& w, const std::vector<double>& q, size_t i) const {
+  // Returns the row v for which the sum over the tokens of (w x - v z)^2 is smallest, apart from the damping.
+  std::vector<double> Target(const std::vector<float>& w) const {
+    std::vector<std::vector<double>> a;
+    std::vector<double> b(n_);
+    for (size_t i = 0; i < n_; ++i) {
+      a.emplace_back(h_.begin() + static_cast<std::ptrdiff_t>(i * n_),
+                     h_.begin() + static_cast<std::ptrdiff_t>((i + 1) * n_));
+      for (size_t k = 0; k < n_; ++k) b[i] += static_cast<double>(w[k]) * cross_[k * n_ + i];
+    }
+    return Solution(a, b);
+  }
+  double Gradient(const std::vector<double>& w, const std::vector<double>& q, size_t i) const {
     double sum = 0.0;
-    for (size_t k = 0; k < n_; ++k) sum += H(i, k) * (static_cast<double>(w[k]) - q[k]);
+    for (size_t k = 0; k < n_; ++k) sum += H(i, k) * (w[k] - q[k]);
     return sum;
   }
   // Returns for each position m > p how much its column changes per error in the column of position p.
   std::vector<double> Solve(size_t p) const {
     const size_t first = p + 1;
     std::vector<std::vector<double>> a;
+    std::vector<double> b;
     for (size_t i = first; i < n_; ++i) {
       std::vector<double>& row = a.emplace_back();
       for (size_t j = first; j < n_; ++j) row.push_back(H(order_[i], order_[j]));
-      row.push_back(H(order_[i], order_[p]));
+      b.push_back(H(order_[i], order_[p]));
     }
-    const size_t size = a.size();
-    for (size_t c = 0; c < size; ++c) {
-      for (size_t i = 0; i < size; ++i) {
-        if (i == c) continue;
-        const double factor = a[i][c] / a[c][c];
-        for (size_t j = c; j <= size; ++j) a[i][j] -= factor * a[c][j];
-      }
-    }
+    const std::vector<double> changes = Solution(a, b);
     std::vector<double> result(n_);
-    for (size_t i = 0; i < size; ++i) result[first + i] = a[i][size] / a[i][i];
+    std::copy(changes.begin(), changes.end(), result.begin() + static_cast<std::ptrdiff_t>(first));
     return result;
   }
 
   size_t n_;
-  std::vector<double> h_;
+  std::vector<double> h_, cross_;            // z z^T and x z^T, both with the damping
   std::vector<std::vector<size_t>> groups_;  // columns in the order of rounding
   std::vector<size_t> order_;
   std::vector<std::vector<double>> changes_;
@@ -293,9 +343,9 @@ class SlowCompensation {
 TEST_F(ErrorCompensationTest, AgreesWithTheDefinitionInDoublePrecision) {
   // The last group is incomplete.
   const size_t columns = 80;
-  const std::vector<float> x = Inputs(300, static_cast<int64_t>(columns)), w = Floats(kRows * 80);
-  const SlowCompensation slow(x, columns);
-  const Result result = Quantize(ErrorCompensation(kernels_, Moments(x, 80), 0, 80, kForward), w);
+  const std::vector<float> x = Inputs(300, 80), z = Perturbed(x, 80), w = Floats(kRows * 80);
+  const SlowCompensation slow(x, z, columns);
+  const Result result = Quantize(ErrorCompensation(kernels_, Moments(x, z, 80), kForward), w);
   int differences = 0;
   for (size_t r = 0; r < kRows; ++r) {
     const std::vector<double> expected = slow.Quantize({&w[r * columns], &w[r * columns] + columns});
@@ -326,7 +376,7 @@ double OutputError(const std::vector<float>& x, const float* w, size_t columns, 
 TEST_F(ErrorCompensationTest, RemovesMostOfTheErrorOfOutputsOnCorrelatedInputs) {
   const size_t columns = 320;
   const std::vector<float> x = Inputs(600, 320), w = Floats(kRows * 320);
-  const Result result = Quantize(ErrorCompensation(kernels_, Moments(x, 320), 0, 320, kForward), w);
+  const Result result = Quantize(ErrorCompensation(kernels_, Moments(x, 320), kForward), w);
   double with = 0.0, without = 0.0;
   for (size_t r = 0; r < kRows; ++r) {
     const float* row = w.data() + r * columns;
@@ -343,28 +393,46 @@ TEST_F(ErrorCompensationTest, RemovesMostOfTheErrorOfOutputsOnCorrelatedInputs) 
   EXPECT_LT(with, 0.4 * without);
 }
 
-// A rank may have some columns of the layer.
-TEST_F(ErrorCompensationTest, AShardUsesTheMomentsOfItsColumns) {
-  const int64_t columns = 400;
-  const std::vector<float> x = Inputs(500, columns), w = Floats(kRows * 145);
-  std::vector<float> part;
-  for (size_t t = 0; t < 500; ++t) part.insert(part.end(), &x[t * 400 + 255], &x[t * 400] + 400);
-  const Result shard = Quantize(ErrorCompensation(kernels_, Moments(x, columns), 255, 145, kForward), w);
-  const Result alone = Quantize(ErrorCompensation(kernels_, Moments(part, 145), 0, 145, kForward), w);
-  EXPECT_EQ(shard.codes, alone.codes);
-  EXPECT_EQ(shard.scales, alone.scales);
+// The layer's inputs z differ from those of the unquantized model.
+TEST_F(ErrorCompensationTest, MakesUpForTheErrorOfItsInputs) {
+  const size_t columns = 320;
+  const std::vector<float> x = Inputs(600, 320), z = Perturbed(x, 320), w = Floats(kRows * 320);
+  // Returns the error of the outputs for z, compared with those of the unquantized layer for x.
+  const auto error = [&](const Result& result) {
+    double sum = 0.0;
+    for (size_t token = 0; token < x.size() / columns; ++token) {
+      for (size_t r = 0; r < kRows; ++r) {
+        double difference = 0.0;
+        for (size_t k = 0; k < columns; ++k) {
+          const float stored = result.scales[r * 10 + k / kGroupColumns] * LevelOf(result.codes[r * columns + k]);
+          difference += static_cast<double>(x[token * columns + k]) * static_cast<double>(w[r * columns + k]) -
+                        static_cast<double>(z[token * columns + k]) * static_cast<double>(stored);
+        }
+        sum += difference * difference;
+      }
+    }
+    return sum;
+  };
+  const Result with = Quantize(ErrorCompensation(kernels_, Moments(x, z, 320), kForward), w);
+  const Result without = Quantize(ErrorCompensation(kernels_, Moments(z, 320), kForward), w);
+  EXPECT_LT(error(with), 0.5 * error(without));
 }
 
-TEST_F(ErrorCompensationTest, GroupsAcrossTheBoundaryOfBlocksAreQuantized) {
-  const int64_t begin = LayerMoments::kBlockColumns - 50;
-  const std::vector<float> x = Inputs(100, LayerMoments::kBlockColumns + 50), w = Floats(kRows * 100);
-  const LayerMoments moments = Moments(x, LayerMoments::kBlockColumns + 50);
-  const Result result = Quantize(ErrorCompensation(kernels_, moments, begin, 100, kForward), w);
-  for (size_t r = 0; r < kRows; ++r) {
-    for (size_t k = 0; k < 100; ++k) {
-      const float stored = result.scales[r * 4 + k / kGroupColumns] * LevelOf(result.codes[r * 100 + k]);
-      EXPECT_NEAR(stored, w[r * 100 + k], 1.0f) << r << " " << k;
+TEST_F(ErrorCompensationTest, BlocksAreQuantizedOnTheirOwn) {
+  const int64_t columns = LayerMoments::kBlockColumns + 70, rest = 70;
+  const std::vector<float> x = Inputs(200, columns), z = Perturbed(x, columns), w = Floats(kRows * columns);
+  const auto last = [&](const std::vector<float>& rows) {
+    std::vector<float> part;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (static_cast<int64_t>(i) % columns >= columns - rest) part.push_back(rows[i]);
     }
+    return part;
+  };
+  const Result whole = Quantize(ErrorCompensation(kernels_, Moments(x, z, columns), kForward), w);
+  const Result alone = Quantize(ErrorCompensation(kernels_, Moments(last(x), last(z), rest), kForward), last(w));
+  for (size_t r = 0; r < kRows; ++r) {
+    const uint8_t* const codes = &whole.codes[(r + 1) * static_cast<size_t>(columns) - 70];
+    EXPECT_TRUE(std::equal(codes, codes + 70, &alone.codes[r * 70])) << r;
   }
 }
 
@@ -372,7 +440,7 @@ TEST_F(ErrorCompensationTest, ZeroInputsAndInputsThatAreNotFiniteGiveNearestCode
   const std::vector<float> w = Floats(kRows * 32);
   for (const float input : {0.0f, INFINITY, std::nanf("")}) {
     const std::vector<float> x(32, input);
-    const Result result = Quantize(ErrorCompensation(kernels_, Moments(x, 32), 0, 32, kForward), w);
+    const Result result = Quantize(ErrorCompensation(kernels_, Moments(x, 32), kForward), w);
     for (size_t i = 0; i < w.size(); ++i) {
       EXPECT_EQ(result.codes[i], NearestCode(w[i] * (1.0f / result.scales[i / 32]))) << input;
     }
@@ -380,7 +448,7 @@ TEST_F(ErrorCompensationTest, ZeroInputsAndInputsThatAreNotFiniteGiveNearestCode
 }
 
 TEST_F(ErrorCompensationTest, RowsOfZerosHaveScalesOfZero) {
-  const ErrorCompensation compensation(kernels_, Moments(Inputs(100, 64), 64), 0, 64, kForward);
+  const ErrorCompensation compensation(kernels_, Moments(Inputs(100, 64), 64), kForward);
   EXPECT_EQ(Quantize(compensation, std::vector<float>(kRows * 64)).scales, std::vector<float>(kRows * 2));
 }
 

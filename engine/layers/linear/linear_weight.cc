@@ -7,7 +7,7 @@
 
 #include "engine/config/errors.h"
 #include "engine/config/escape.h"
-#include "engine/model_loader/calibration/error_compensation.h"
+#include "engine/layers/linear/calibration_run.h"
 #include "engine/model_loader/calibration/scale_search.h"
 #include "engine/model_loader/quantization/loader.h"
 #include "engine/model_loader/quantization/packed_codes.h"
@@ -98,6 +98,31 @@ struct LinearWeight::FloatRows {
     for (const OutputSlice& slice : slices) name += PartName(slice, columns);
     return name;
   }
+  // Sets all rows of the matrix to the codes of `weights`. Returns false if they do not have all rows, or if the
+  // columns begin within a group with one scale. `for_each_panel(f)` calls f(panel) for all panels of the matrix.
+  template <typename ForEachPanel>
+  bool Fill(const CalibratedWeights& weights, const ForEachPanel& for_each_panel,
+            kernels::PackedQuantMatrix& matrix) const {
+    if (columns.begin % kGroupColumns != 0) return false;
+    std::vector<CalibratedWeights::Row> found;
+    for (const OutputSlice& slice : slices) {
+      for (int64_t i = 0; i < slice.shard.count; ++i) {
+        found.push_back(weights.Find(slice.name, slice.shard.begin + i));
+        if (found.back().matrix == nullptr) return false;
+      }
+    }
+    for_each_panel([&](int64_t panel) {
+      const int64_t end = std::min(num_rows, (panel + 1) * kernels::kPanelRows);
+      for (int64_t row = panel * kernels::kPanelRows; row < end; ++row) {
+        const auto& [from, from_row] = found[static_cast<size_t>(row)];
+        std::vector<uint8_t> codes(static_cast<size_t>(from->num_columns()));
+        std::vector<float> scales(static_cast<size_t>(from->num_scales()));
+        from->GetRow(from_row, codes.data(), scales.data());
+        matrix.SetRow(row, codes.data() + columns.begin, scales.data() + columns.begin / kGroupColumns, nullptr);
+      }
+    });
+    return true;
+  }
   // Reads row i of `view`, restricted to `columns`, as float32.
   void Read(const TensorView& view, int64_t i, float* out) const { ReadRow(view, transposed, i, columns, out); }
 };
@@ -107,10 +132,6 @@ LinearWeight::LinearWeight(const LoadContext& load, const ModelConfig& model, co
     : num_columns_(columns.count) {
   if (load.config.linear_backend == LinearBackend::kOpenBlas && use == Use::kLinear) open_blas_ = LoadOpenBlas(model);
   const ForEach for_each = ForEachOf(load.step);
-  if (load.moments != nullptr && use == Use::kLinear && !IsGate(slices.front().name)) {
-    moments_ = load.moments;
-    moments_name_ = slices.front().name;
-  }
   FloatRows float_rows;
   float_rows.columns = columns;
   float_rows.transposed = model.conv1d_weights && use == Use::kLinear;
@@ -149,7 +170,13 @@ LinearWeight::LinearWeight(const LoadContext& load, const ModelConfig& model, co
     float_rows.Clear();
     AddBlocks(load, model, view, part, name, for_each);
   }
+  const bool is_float = slices.size() == float_rows.slices.size();
   AddFloatRows(load, model, float_rows, use);
+  if (load.calibration_run == nullptr || use != Use::kLinear || IsGate(slices.front().name) || !is_float) return;
+  calibration_run_ = load.calibration_run;
+  std::vector<CalibratedSlice> calibrated;
+  for (const OutputSlice& slice : slices) calibrated.push_back({slice.name, slice.shard.begin, slice.shard.count});
+  calibration_layer_ = calibration_run_->AddLayer(std::move(calibrated), num_columns_);
 }
 
 void LinearWeight::RejectOpenBlas() const {
@@ -198,36 +225,6 @@ void LinearWeight::AddBlocks(const LoadContext& load, const ModelConfig& model, 
   Add(LinearMatrix(StoreBlocks(view, part, load.memory.Buffers(name), for_each)));
 }
 
-void LinearWeight::QuantizeCalibrated(const LoadContext& load, const FloatRows& rows, const LayerMoments& moments,
-                                      kernels::PackedQuantMatrix& matrix) const {
-  static_assert(ErrorCompensation::kRows == kernels::kPanelRows);
-  // Whole rows are quantized even if the rank has some of their columns, so that the codes do not depend on the number
-  // of ranks. This is not possible if the shard begins within a group.
-  FloatRows whole = rows;
-  if (rows.columns.begin % kGroupColumns == 0) whole.columns = {0, moments.num_columns};
-  const int64_t first_column = rows.columns.begin - whole.columns.begin;
-  const ErrorCompensation compensation(*load.step.kernels, moments, whole.columns.begin, whole.columns.count,
-                                       ForEachOf(load.step));
-  load.step.threads->ParallelFor(matrix.view().num_panels(), [&](int64_t panel, int /*thread*/) {
-    constexpr auto kRows = static_cast<size_t>(ErrorCompensation::kRows);
-    const auto num_columns = static_cast<size_t>(whole.columns.count);
-    const auto num_scales = static_cast<size_t>(compensation.num_scales());
-    std::vector<float> row_values(num_columns), values(num_columns * kRows), scales(num_scales * kRows);
-    std::vector<uint8_t> codes(values.size());
-    const int64_t begin = panel * kernels::kPanelRows, end = std::min(rows.num_rows, begin + kernels::kPanelRows);
-    whole.ForEach(begin, end, [&](int64_t row, const TensorView& view, int64_t i) {
-      whole.Read(view, i, row_values.data());
-      for (size_t k = 0; k < num_columns; ++k) values[k * kRows + static_cast<size_t>(row - begin)] = row_values[k];
-    });
-    compensation.QuantizeRows(values.data(), codes.data(), scales.data());
-    for (int64_t row = begin; row < end; ++row) {
-      const auto r = static_cast<size_t>(row - begin);
-      matrix.SetRow(row, codes.data() + r * num_columns + first_column,
-                    scales.data() + r * num_scales + first_column / kGroupColumns, nullptr);
-    }
-  });
-}
-
 void LinearWeight::AddFloatRows(const LoadContext& load, const ModelConfig& model, const FloatRows& rows, Use use) {
   if (rows.num_rows == 0) return;
   const kernels::BufferSource buffers = load.memory.Buffers(rows.Name());
@@ -244,13 +241,8 @@ void LinearWeight::AddFloatRows(const LoadContext& load, const ModelConfig& mode
     const bool four = model.quantization.method == QuantizationMethod::kInt4 && use == Use::kLinear;
     kernels::PackedQuantMatrix matrix(four ? kernels::kInt4Form : kernels::kInt8Form, rows.num_rows, num_columns_,
                                       buffers);
-    const LayerMoments* moments = nullptr;
-    if (four && !matrix.is_filled() && load.calibration != nullptr) {
-      moments = load.calibration->Moments().Find(rows.slices.front().name);
-    }
-    if (moments != nullptr) {
-      QuantizeCalibrated(load, rows, *moments, matrix);
-    } else if (!matrix.is_filled()) {
+    const bool may_be_calibrated = four && load.calibration != nullptr;
+    if (!matrix.is_filled() && !(may_be_calibrated && rows.Fill(load.calibration->Weights(), for_each_panel, matrix))) {
       for_each_panel([&](int64_t panel) {
         std::vector<float> values(static_cast<size_t>(num_columns_));
         for_each_row(panel, [&](int64_t row, const TensorView& view, int64_t i) {
@@ -306,8 +298,10 @@ void LinearWeight::Reserve(const StepContext& step, int64_t max_rows) const {
 
 void LinearWeight::Multiply(const StepContext& step, const float* bias, const float* x, int64_t x_stride,
                             int64_t num_rows, float* y, int64_t y_stride) const {
-  if (moments_ != nullptr)
-    moments_->Add(*step.kernels, moments_name_, x, x_stride, num_rows, num_columns_, ForEachOf(step));
+  if (calibration_run_ != nullptr) {
+    return calibration_run_->Multiply(step, calibration_layer_, parts_.front().matrix,
+                                      {bias, x, x_stride, num_rows, y, y_stride});
+  }
   for (const Part& part : parts_) {
     part.matrix.Multiply(
         step, {bias == nullptr ? nullptr : bias + part.first_row, x, x_stride, num_rows, y + part.first_row, y_stride});

@@ -66,16 +66,13 @@ class LinearWeight {
                  const ForEach& for_each);
   void AddBlocks(const LoadContext& load, const ModelConfig& model, const TensorView& view, const MatrixPart& part,
                  const std::string& name, const ForEach& for_each);
-  // Quantizes the rows with the moments of the layer's inputs.
-  void QuantizeCalibrated(const LoadContext& load, const FloatRows& rows, const LayerMoments& moments,
-                          kernels::PackedQuantMatrix& matrix) const;
   void AddFloatRows(const LoadContext& load, const ModelConfig& model, const FloatRows& rows, Use use);
 
   int64_t num_rows_ = 0;
   int64_t num_columns_ = 0;
   const kernels::OpenBlas* open_blas_ = nullptr;
-  ActivationMoments* moments_ = nullptr;  // receives the inputs; null: they are not collected
-  std::string moments_name_;              // the layer's name in `moments_`
+  CalibrationRun* calibration_run_ = nullptr;  // null: not of a model that reads a calibration text
+  int64_t calibration_layer_ = 0;              // the index in calibration_run_
   std::vector<Part> parts_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,9 @@ constexpr std::array<std::pair<std::string_view, kernels::Activation>, 10> kActi
     {"relu", kernels::Activation::kRelu},
     {"relu2", kernels::Activation::kRelu2},
 }};
+
+// With this many rows, reading the weights again for the next rows costs little compared with the arithmetic.
+constexpr int64_t kRowsAtOnce = 256;
 
 std::vector<OutputSlice> UpSlices(const WeightSource& weights, const std::string& prefix, const MlpSpec& spec,
                                   Shard shard) {
@@ -65,12 +69,14 @@ Mlp::Mlp(const LoadContext& load, const ModelConfig& model, const std::string& p
       intermediate_size_(spec.intermediate_size),
       hidden_size_(model.hidden_size),
       shard_(ShardOf(spec.intermediate_size, load.step.rank(), load.step.world_size())),
+      // A calibration needs the inputs of all tokens in one call.
+      rows_at_once_(load.calibration_run == nullptr ? kRowsAtOnce : std::numeric_limits<int32_t>::max()),
       up_(load, model, model.hidden_size, UpSlices(load.weights, prefix, spec, shard_), spec.has_bias),
       down_(load, model, prefix + spec.down_proj, model.hidden_size, spec.intermediate_size, shard_,
             spec.has_bias || spec.has_down_bias, reduce) {}
 
 void Mlp::Forward(const float* x, int64_t num_rows, float* scratch, float* out, const int32_t* lora_slots) const {
-  const int64_t num_parts = (num_rows + kRowsAtOnce - 1) / kRowsAtOnce;
+  const int64_t num_parts = (num_rows + rows_at_once_ - 1) / rows_at_once_;
   for (int64_t part = 0; part < num_parts; ++part) {
     const int64_t begin = num_rows * part / num_parts;
     const int64_t end = num_rows * (part + 1) / num_parts;

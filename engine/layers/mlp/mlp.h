@@ -50,21 +50,18 @@ class Mlp {
   Mlp(const LoadContext& load, const ModelConfig& model, const std::string& prefix, const MlpSpec& spec,
       bool reduce = true);
 
-  // Number of floats in the scratch of Forward. Forward limits it by processing at most kRowsAtOnce rows at a time.
+  // Number of floats in the scratch of Forward. Forward limits it by processing at most rows_at_once_ rows at a time.
   int64_t scratch_floats(int64_t num_rows) const {
-    return std::min(num_rows, kRowsAtOnce) * (up_.out_features() + (gate_cutoff_ ? 2 : 0));
+    return std::min(num_rows, rows_at_once_) * (up_.out_features() + (gate_cutoff_ ? 2 : 0));
   }
   void Reserve(int64_t max_rows) const {
-    up_.Reserve(std::min(max_rows, kRowsAtOnce));
-    down_.Reserve(std::min(max_rows, kRowsAtOnce));
+    up_.Reserve(std::min(max_rows, rows_at_once_));
+    down_.Reserve(std::min(max_rows, rows_at_once_));
   }
   // x, out: [num_rows, hidden_size]; scratch: [scratch_floats(num_rows)]; lora_slots: [num_rows] or null.
   void Forward(const float* x, int64_t num_rows, float* scratch, float* out, const int32_t* lora_slots) const;
 
  private:
-  // With this many rows, reading the weights again for the next rows costs little compared with the arithmetic.
-  static constexpr int64_t kRowsAtOnce = 256;
-
   // Applies gate_cutoff. gate: [num_rows, stride], of which this rank has shard_.count columns; sums: scratch of [2,
   // num_rows].
   void CutOff(int64_t num_rows, int64_t stride, float* gate, float* sums) const;
@@ -79,6 +76,7 @@ class Mlp {
   int64_t intermediate_size_;
   int64_t hidden_size_;
   Shard shard_;
+  int64_t rows_at_once_;
   ColumnParallelLinear up_;  // gate and up if gated
   RowParallelLinear down_;
 };

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/layers/for_each_row.h"
+#include "engine/layers/linear/calibration_run.h"
 #include "engine/layers/mlp/expert_weights.h"
 #include "engine/layers/norm.h"
 #include "kernels/matrix/packed_matrix.h"
@@ -38,6 +39,7 @@ std::vector<float> LoadCorrectionBias(const LoadContext& load, const std::string
 
 SparseMoe::SparseMoe(const LoadContext& load, const ModelConfig& model, const std::string& prefix, const MoeSpec& spec)
     : step_(load.step),
+      calibration_run_(load.calibration_run),
       spec_(spec),
       hidden_size_(model.hidden_size),
       expert_width_(spec.latent_size > 0 ? spec.latent_size : model.hidden_size),
@@ -48,7 +50,8 @@ SparseMoe::SparseMoe(const LoadContext& load, const ModelConfig& model, const st
   for (int64_t i = 0; i < spec.routing.num_experts; ++i) {
     const std::string name = prefix + spec.experts + std::to_string(i) + ".";
     const ExpertWeights weights(load, prefix, spec, expert_width_, i);
-    const LoadContext expert_load{load.config, weights, load.memory, load.step, load.lora};
+    const LoadContext expert_load{load.config, weights,          load.memory,         load.step,
+                                  load.lora,   load.calibration, load.calibration_run};
     experts_.push_back(std::make_unique<Mlp>(expert_load, expert_model, name, spec.expert, false));
   }
   if (!spec.router_scale.empty()) {
@@ -220,7 +223,9 @@ void SparseMoe::AddExpert(const Mlp& expert, std::span<const RoutedRow> rows, in
     for (const RoutedRow& routed : rows) slots.push_back(lora_slots[routed.row]);
     gathered_slots = slots.data();
   }
+  if (calibration_run_ != nullptr) calibration_run_->SetRows(rows);
   expert.Forward(gathered, count, inner, result, gathered_slots);
+  if (calibration_run_ != nullptr) calibration_run_->SetAllRows();
   ForEachRow(step_, count, width, [&](int64_t i) {
     const RoutedRow& routed = rows[static_cast<size_t>(i)];
     step_.kernels->add_scaled(out + routed.row * width, result + i * width, routed.weight, width);

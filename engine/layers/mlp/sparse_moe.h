@@ -76,6 +76,7 @@ class SparseMoe {
   void AddOutputBias(int64_t num_rows, float* out) const;
 
   const StepContext& step_;
+  CalibrationRun* calibration_run_;  // null: not of a model that reads a calibration text
   MoeSpec spec_;
   int64_t hidden_size_;
   int64_t expert_width_;         // of the inputs and outputs of the routed experts

@@ -81,24 +81,26 @@ struct ErrorCompensation::Panel {
   std::vector<Lanes> errors;
 };
 
-ErrorCompensation::ErrorCompensation(const kernels::Kernels& kernels, const LayerMoments& moments, int64_t begin,
-                                     int64_t count, const ForEach& for_each)
-    : kernels_(kernels), num_columns_(count) {
-  for (int64_t first = 0; first < count; first += kGroupColumns) {
-    // All columns of a group are in the block of its first column.
-    const int64_t block = (begin + first) / LayerMoments::kBlockColumns;
-    if (first == 0 || block != (begin + first - kGroupColumns) / LayerMoments::kBlockColumns) blocks_.emplace_back();
-    std::vector<Group>& groups = blocks_.back().groups;
-    groups.push_back({0, std::min(kGroupColumns, count - first), first / kGroupColumns});
+ErrorCompensation::ErrorCompensation(const kernels::Kernels& kernels, const LayerMoments& moments,
+                                     const ForEach& for_each)
+    : kernels_(kernels), num_columns_(0) {
+  for (const LayerMoments::Block& part : moments.blocks) {
+    Block& block = blocks_.emplace_back();
+    for (int64_t first = 0; first < part.num_columns; first += kGroupColumns) {
+      block.groups.push_back(
+          {0, std::min(kGroupColumns, part.num_columns - first), (part.first + first) / kGroupColumns});
+    }
+    num_columns_ += part.num_columns;
+    Factor(part, block, for_each);
+    Correct(part, block, for_each);
   }
-  for (Block& block : blocks_) Factor(moments, begin, block, for_each);
 }
 
-void ErrorCompensation::Factor(const LayerMoments& moments, int64_t begin, Block& block,
-                               const ForEach& for_each) const {
+void ErrorCompensation::Factor(const LayerMoments::Block& moments, Block& block, const ForEach& for_each) const {
+  const int64_t n = moments.num_columns;
   // Columns with large inputs come first, because the error of the last columns is not made up for.
   const auto diagonal = [&](int64_t column) {
-    const float value = moments.At(begin + column, begin + column);
+    const float value = moments.products[static_cast<size_t>((column - moments.first) * (n + 1))];
     return std::isfinite(value) ? value : 0.0f;
   };
   const auto size = [&](const Group& group) {
@@ -116,14 +118,14 @@ void ErrorCompensation::Factor(const LayerMoments& moments, int64_t begin, Block
     std::stable_sort(block.columns.end() - group.count, block.columns.end(),
                      [&](int64_t a, int64_t b) { return diagonal(a) > diagonal(b); });
   }
-  const auto n = static_cast<int64_t>(block.columns.size());
   std::vector<double> h(static_cast<size_t>(n * n));
   double mean = 0.0;
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t j = i; j < n; ++j) {
-      const int64_t a = block.columns[static_cast<size_t>(i)], b = block.columns[static_cast<size_t>(j)];
+      const int64_t a = block.columns[static_cast<size_t>(i)] - moments.first;
+      const int64_t b = block.columns[static_cast<size_t>(j)] - moments.first;
       h[static_cast<size_t>(i * n + j)] =
-          static_cast<double>(moments.At(begin + std::min(a, b), begin + std::max(a, b)));
+          static_cast<double>(moments.products[static_cast<size_t>(std::min(a, b) * n + std::max(a, b))]);
     }
     mean += h[static_cast<size_t>(i * n + i)] / static_cast<double>(n);
   }
@@ -153,6 +155,37 @@ void ErrorCompensation::Factor(const LayerMoments& moments, int64_t begin, Block
     const double pivot = row[static_cast<size_t>(i)];
     block.importance[static_cast<size_t>(i)] = static_cast<float>(1.0 / (mean * pivot * pivot));
   });
+}
+
+void ErrorCompensation::Correct(const LayerMoments::Block& moments, Block& block, const ForEach& for_each) const {
+  // The outputs w x are approximated best by v z with v = w X Z^T (Z Z^T)^-1 = w + w (X - Z) Z^T (Z Z^T)^-1.
+  const int64_t n = moments.num_columns;
+  const std::vector<float>& sums = moments.differences;
+  if (std::ranges::all_of(sums, [](float sum) { return sum == 0.0f; })) return;
+  if (!std::ranges::all_of(sums, [](float sum) { return std::isfinite(sum); })) return;
+  const auto pack = [n](const std::vector<float>& matrix) {
+    kernels::PackedMatrix packed(n, n, kernels::DType::kFloat32);
+    packed.PackRows(reinterpret_cast<const std::byte*>(matrix.data()), kernels::DType::kFloat32,
+                    n * static_cast<int64_t>(sizeof(float)));
+    return packed;
+  };
+  // Writes a b^T.
+  const auto multiply = [&](const std::vector<float>& a, const kernels::PackedMatrix& b, std::vector<float>& product) {
+    for_each(b.view().num_panels(), [&](int64_t panel) {
+      kernels_.linear(a.data(), n, n, b.view(), nullptr, product.data(), n, panel, panel + 1);
+    });
+  };
+  std::vector<float> inverse(sums.size()), differences(sums.size());
+  multiply(block.factor, pack(block.factor), inverse);
+  for_each(n, [&](int64_t i) {
+    const int64_t a = block.columns[static_cast<size_t>(i)] - moments.first;
+    for (int64_t j = 0; j < n; ++j) {
+      const int64_t b = block.columns[static_cast<size_t>(j)] - moments.first;
+      differences[static_cast<size_t>(i * n + j)] = sums[static_cast<size_t>(a * n + b)];
+    }
+  });
+  block.correction.resize(sums.size());
+  multiply(inverse, pack(differences), block.correction);
 }
 
 int64_t ErrorCompensation::num_scales() const { return (num_columns_ + kGroupColumns - 1) / kGroupColumns; }
@@ -251,6 +284,12 @@ void ErrorCompensation::QuantizeRows(const float* values, uint8_t* codes, float*
     panel.errors.resize(n);
     panel.scales.resize(block.groups.size());
     for (size_t p = 0; p < n; ++p) std::copy_n(values + block.columns[p] * kRows, kRows, panel.weights[p].begin());
+    if (!block.correction.empty()) {
+      std::vector<Lanes> changes(n);
+      const auto size = static_cast<int64_t>(n);
+      Combine(kernels_, panel.weights.data(), size, block.correction.data(), size, size, changes.data());
+      for (size_t p = 0; p < n; ++p) AddMultiple(1.0f, changes[p], panel.weights[p]);
+    }
     Round(block, panel);
     for (size_t g = 0; g < block.groups.size(); ++g) {
       for (int64_t i = 0; i < block.groups[g].count; ++i) {

@@ -1,14 +1,17 @@
 // ErrorCompensation: quantizes the rows of a matrix so that the outputs of its layer on a calibration text change as
-// little as possible. First, it rounds one column after the other, and changes the columns that are not rounded yet so
-// that they make up for the error so far. This is GPTQ (Frantar et al. 2022, arXiv 2210.17323). Then it fits each scale
-// and each code again, given all others (coordinate descent). Both stay within the blocks of LayerMoments. Immutable
-// after construction; any thread may quantize rows.
+// little as possible. The layer gets the inputs z that the quantized layers before it give, and its outputs are
+// compared with those that the unquantized layer gives for the inputs x of the unquantized model. First, each row is
+// replaced by the unquantized one that comes closest to that. Then one column after the other is rounded, and the
+// columns that are not rounded yet change so that they make up for the error so far. This is GPTAQ (Li et al. 2025,
+// arXiv 2504.02692), or GPTQ (Frantar et al. 2022, arXiv 2210.17323) where z and x are equal. At last, each scale and
+// each code is fitted again, given all others (coordinate descent). All of this stays within the blocks of
+// LayerMoments. Immutable after construction; any thread may quantize rows.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "engine/model_loader/calibration/activation_moments.h"
+#include "engine/model_loader/calibration/layer_moments.h"
 
 namespace vllm {
 
@@ -17,10 +20,9 @@ class ErrorCompensation {
   // Rows that are quantized together. A row's result does not depend on the others.
   static constexpr int64_t kRows = 16;
 
-  // For columns [begin, begin + count) of the layer. Borrows `kernels`. Factors the moments of each block on the
-  // threads of `for_each`, in O(count * LayerMoments::kBlockColumns^2). REQUIRES: the layer has these columns.
-  ErrorCompensation(const kernels::Kernels& kernels, const LayerMoments& moments, int64_t begin, int64_t count,
-                    const ForEach& for_each);
+  // Borrows `kernels`. Factors the moments of each block on the threads of `for_each`, in O(columns *
+  // LayerMoments::kBlockColumns^2).
+  ErrorCompensation(const kernels::Kernels& kernels, const LayerMoments& moments, const ForEach& for_each);
 
   // Returns the number of scales of a row, one per kGroupColumns columns.
   int64_t num_scales() const;
@@ -36,8 +38,8 @@ class ErrorCompensation {
     int64_t count = 0;
     int64_t scale_index = 0;
   };
-  // Columns that compensate each other: those of a block of LayerMoments that the matrix has. Position p of the block
-  // is column columns[p] of the matrix. The positions are in the order of rounding: the groups with the largest
+  // Columns that compensate each other: those of a block of LayerMoments. Position p of the block is column columns[p]
+  // of the matrix. The positions are in the order of rounding: the groups with the largest
   // moments first, and so within each group.
   struct Block {
     std::vector<int64_t> columns;
@@ -49,10 +51,15 @@ class ErrorCompensation {
     std::vector<float> factor;
     // [positions] 1 / V[j][j]^2: how much an error in position j matters if the positions after it make up for it.
     std::vector<float> importance;
+    // [positions, positions], what is added to the weights w of a row before they are rounded: position j changes by
+    // the sum over k of correction[j][k] w[k]. Empty: nothing.
+    std::vector<float> correction;
   };
   struct Panel;
 
-  void Factor(const LayerMoments& moments, int64_t begin, Block& block, const ForEach& for_each) const;
+  void Factor(const LayerMoments::Block& moments, Block& block, const ForEach& for_each) const;
+  // REQUIRES: Factor was called.
+  void Correct(const LayerMoments::Block& moments, Block& block, const ForEach& for_each) const;
   void Round(const Block& block, Panel& panel) const;
   void Refine(const Block& block, Panel& panel) const;
 
