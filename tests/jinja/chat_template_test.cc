@@ -144,6 +144,19 @@ TEST(ChatTemplateTest, UsesVariableIsTrueIfTheVariableIsReadBeforeItIsAssigned) 
   EXPECT_FALSE(chat_template->UsesVariable("enable_thinking"));
 }
 
+// The templates of gpt-oss and EXAONE 4 have a macro with a parameter `tools`, and call it with the variable `tools`.
+TEST(ChatTemplateTest, UsesVariableLooksBehindVariablesOfTheTemplateWithTheSameName) {
+  const auto uses = [](const std::string& text) { return ChatTemplate::Parse(text)->UsesVariable("tools"); };
+  EXPECT_TRUE(uses("{% macro show(tools) %}{{ tools }}{% endmacro %}{{ show(tools) }}"));
+  EXPECT_FALSE(uses("{% macro show(tools) %}{{ tools }}{% endmacro %}{{ show(messages) }}"));
+  EXPECT_TRUE(uses("{% macro show() %}{{ tools }}{% endmacro %}{{ show() }}"));
+  EXPECT_TRUE(uses("{% for tools in messages %}{{ tools }}{% endfor %}{{ tools }}"));
+  EXPECT_FALSE(uses("{% for tools in messages %}{{ tools }}{% endfor %}"));
+  EXPECT_TRUE(uses("{% if messages %}{% set tools = none %}{% endif %}{{ tools }}"));
+  EXPECT_FALSE(uses("{% set tools = none %}{{ tools }}"));
+  EXPECT_TRUE(uses("{% block b %}{{ tools }}{% endblock %}"));
+}
+
 TEST(ChatTemplateTest, ThreadsShareOneTemplate) {
   const auto chat_template = ChatTemplate::Parse(kChatMl);
   std::vector<std::thread> threads;

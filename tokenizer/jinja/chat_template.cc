@@ -160,7 +160,7 @@ bool ChatTemplate::KeepsSystemMessage(const RenderOptions& options) const {
 }
 
 bool ChatTemplate::UsesVariable(std::string_view name) const {
-  return jinja::ReadsName(program_->tree.body, std::string(name));
+  return jinja::LooksUp(program_->tree, std::string(name));
 }
 
 }  // namespace vllm::tokenizer

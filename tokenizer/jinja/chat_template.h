@@ -59,8 +59,8 @@ class ChatTemplate {
   // Returns true if the template renders system messages. Renders a probe message and searches the prompt for it.
   // Returns false if the template rejects the probe.
   bool KeepsSystemMessage(const RenderOptions& options) const;
-  // Returns true if the template reads the variable ("tools", "enable_thinking", ...) without assigning it first.
-  // Ignores {% block %} statements.
+  // Returns true if the template may read this variable ("tools", "enable_thinking", ...) of those that it is rendered
+  // with. Variables of the template with the same name, such as a parameter of a macro, do not count.
   bool UsesVariable(std::string_view name) const;
 
   const std::string& source() const { return source_; }

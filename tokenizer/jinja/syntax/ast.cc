@@ -1,5 +1,7 @@
 #include "tokenizer/jinja/syntax/ast.h"
 
+#include <algorithm>
+
 namespace vllm::tokenizer::jinja {
 namespace {
 
@@ -69,7 +71,24 @@ class NameReader {
   bool hidden_ = false;
 };
 
+bool LooksUp(const ScopeLayout& scope, const std::string& name) {
+  return std::ranges::any_of(scope.loads, [&](const SlotLoad& load) {
+    return load.source == SlotLoad::Source::kResolve && load.name == name;
+  });
+}
+
+bool LooksUp(const Body& body, const std::string& name) {
+  return std::ranges::any_of(body, [&](const StmtPtr& stmt) {
+    return LooksUp(stmt->scope, name) || LooksUp(stmt->else_scope, name) || LooksUp(stmt->test_scope, name) ||
+           std::ranges::any_of(stmt->bodies, [&](const Body& inner) { return LooksUp(inner, name); });
+  });
+}
+
 }  // namespace
+
+bool LooksUp(const Template& tree, const std::string& name) {
+  return LooksUp(tree.scope, name) || LooksUp(tree.body, name);
+}
 
 bool ReadsName(const Body& body, const std::string& name) {
   NameReader reader(name);

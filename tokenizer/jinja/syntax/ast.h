@@ -156,6 +156,10 @@ struct Template {
 // node fields, in which the target of {% set %} comes before its value. Ignores {% block %} statements.
 bool ReadsName(const Body& body, const std::string& name);
 
+// Returns true if the template may look up `name` in the variables that it is rendered with. REQUIRES: ResolveScopes
+// was called.
+bool LooksUp(const Template& tree, const std::string& name);
+
 // Calls visit(const Expr&) for each direct child that is not null.
 template <typename Visit>
 void ForEachChild(const Expr& expr, Visit visit) {
