@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,7 +15,9 @@
 #include "app/installed/weight_summary.h"
 #include "app/model/model_files.h"
 #include "app/model/sampling_defaults.h"
+#include "app/model/thinking_mode.h"
 #include "app/model/tokenizer_kind.h"
+#include "app/model/tools_setting.h"
 #include "app/output/json_text.h"
 #include "app/output/size_text.h"
 #include "app/terminal/output_stream.h"
@@ -102,6 +105,17 @@ void AddPooling(const ModelConfig& model, Json& json) {
   json["prompt_names"] = std::move(prompts);
 }
 
+// Adds the formats of thoughts and of tool calls that a chat recognizes. A template without tools has no calls.
+void AddFormats(const Settings& settings, const PromptRenderer* renderer,
+                const std::shared_ptr<const tokenizer::Tokenizer>& tokenizer, Json& json) {
+  if (renderer == nullptr || tokenizer == nullptr) return;
+  const std::shared_ptr<const ReasoningFormat> thinking = ChooseReasoningFormat(settings, renderer, tokenizer);
+  json["thinking"] = thinking == nullptr ? Json() : Json(thinking->family->name);
+  const bool shows_tools = renderer->UsesVariable("tools");
+  const ToolCallFormat* calls = shows_tools ? ModelToolCallFormat(settings, *renderer, *tokenizer) : nullptr;
+  json["tool_calls"] = calls == nullptr ? Json() : Json(calls->name);
+}
+
 Json Describe(const Settings& settings, const ModelLocation& location, Failures& failures) {
   const ModelConfig model = ReadModelConfig(location);
   Json json;
@@ -149,12 +163,13 @@ Json Describe(const Settings& settings, const ModelLocation& location, Failures&
   const kernels::CpuTopology cpus(kernels::UsableCpus());
   json["cores"] = cpus.num_cores();
   json["numa_nodes"] = cpus.num_nodes();
+  std::shared_ptr<const tokenizer::Tokenizer> tokenizer;
   try {
     const bool has_tokenizer = ModelHasTokenizer(location);
     json["tokenizer"] = has_tokenizer ? Json(TokenizerKind(location)) : Json();
     // TokenizerKind may read only the beginning of the files. `run` reads them completely, so load the tokenizer to
     // find errors in the rest.
-    if (has_tokenizer) LoadModelTokenizer(location);
+    if (has_tokenizer) tokenizer = LoadModelTokenizer(location);
   } catch (const ModelError& error) {
     AddTokenizerError(error.what(), json, failures);
   } catch (const tokenizer::TokenizerError& error) {
@@ -163,6 +178,7 @@ Json Describe(const Settings& settings, const ModelLocation& location, Failures&
   try {
     const std::unique_ptr<PromptRenderer> renderer = LoadPromptRenderer(settings, location);
     json["chat_template"] = renderer == nullptr ? Json() : Json(renderer->source().origin);
+    AddFormats(settings, renderer.get(), tokenizer, json);
   } catch (const tokenizer::ChatTemplateError& error) {
     json["chat_template"] = nullptr;
     json["chat_template_error"] = error.what();

@@ -51,6 +51,23 @@ TEST_F(TemplateProgramTest, VariablesAreJsonOrStrings) {
   EXPECT_EQ(result.out, "hi[False|very high|{'a': 2}]");
 }
 
+TEST_F(TemplateProgramTest, ShowNamesTheFormatsOfThoughtsAndToolCalls) {
+  const auto show = [&](const std::string& text) {
+    Write("model/chat_template.jinja", text);
+    const ProgramResult result = RunProgram({"show", "--json", Model()});
+    EXPECT_EQ(result.status, 0) << result.err;
+    return nlohmann::json::parse(result.out);
+  };
+  const std::string messages = "{% for m in messages %}{{ m.content }}{% endfor %}";
+  const nlohmann::json plain = show(messages);
+  EXPECT_TRUE(plain.at("thinking").is_null());
+  EXPECT_TRUE(plain.at("tool_calls").is_null());
+  const nlohmann::json both = show(messages + "{{ tools }}<tool_call></think>");
+  EXPECT_EQ(both.at("thinking"), "qwen3");
+  EXPECT_EQ(both.at("tool_calls"), "hermes");
+  EXPECT_TRUE(show(messages + "<tool_call>").at("tool_calls").is_null()) << "the template does not show tools";
+}
+
 TEST_F(TemplateProgramTest, AVariableWithoutAValueIsRejected) {
   const ProgramResult result =
       RunProgram({"render", "--chat-template", Template(), "--template-var", "enable_thinking", "-"}, Input(kMessages));
