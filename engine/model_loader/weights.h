@@ -27,6 +27,8 @@ struct TensorView {
   // each head are interleaved (0, half, 1, half + 1, ...), as in GGUF files of Llama and some other architectures.
   // Row() undoes this.
   int64_t interleaved_head_dim = 0;
+  // In NVFP4, a factor of all values. GGUF files store it in a tensor next to the matrix.
+  float scale = 1.0f;
 
   int64_t num_elements() const;
   // Size of the last dimension in bytes.

@@ -1,6 +1,7 @@
 # Packages: gguf, safetensors, torch, transformers (requirements.txt).
 """Makes directories of tests/data/gguf with llama.cpp's own converter: tiny random checkpoints, each with the float32
-log-probabilities that Hugging Face transformers (or bailing_moe.py) computes for them.
+log-probabilities that Hugging Face transformers (or bailing_moe.py) computes for them. The checkpoints of the cases
+"nvfp4..." have the matrices of all layers in NVFP4, as NVIDIA's Model Optimizer writes them.
 
     python tests/golden/converted_gguf_golden.py --llama-cpp DIRECTORY [--output DIRECTORY] [CASE...]
 
@@ -20,6 +21,7 @@ import types
 import torch
 from safetensors.torch import load_file, save_file
 
+import quant_models_golden
 from model_cases import make_model
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "data" / "gguf"
@@ -47,6 +49,9 @@ CASES = {
     "qwen3vl": ("Qwen3VLForConditionalGeneration", {}, {}),
     "gptneox": ("GPTNeoXForCausalLM", dict(hidden_act="gelu", rope_parameters=dict(
         rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5)), {"rotary_pct": 0.5}),
+    "nvfp4_llama": ("LlamaForCausalLM", dict(hidden_size=64, intermediate_size=128), {}),
+    "nvfp4_qwen3moe": ("Qwen3MoeForCausalLM", dict(
+        hidden_size=64, head_dim=16, moe_intermediate_size=64, norm_topk_prob=True), {}),
 }
 
 
@@ -62,9 +67,30 @@ def convert(llama_cpp, path, out, extra):
     conversion.base.TextModel._set_vocab_gpt2 = set_vocab
     # The converter reads config.json with transformers, which replaces some fields of published files.
     load_hparams = conversion.base.ModelBase.load_hparams
-    conversion.base.ModelBase.load_hparams = staticmethod(lambda *arguments: {**load_hparams(*arguments), **extra})
+    conversion.base.ModelBase.load_hparams = staticmethod(
+        lambda *arguments, **named: {**load_hparams(*arguments, **named), **extra})
     sys.argv = ["convert_hf_to_gguf.py", str(path), "--outtype", "bf16", "--outfile", str(out)]
     runpy.run_path(str(llama_cpp / "convert_hf_to_gguf.py"), run_name="__main__")
+
+
+def quantize(path, model):
+    """Replaces the matrices of the checkpoint in `path` by NVFP4 codes, and those of the model by their values."""
+    make_tensors, config = quant_models_golden.float4("modelopt")
+    tensors, values = {}, {}
+    for name, tensor in load_file(path / "model.safetensors").items():
+        values[name] = tensor
+        if not name.endswith("_proj.weight"):
+            tensors[name] = tensor
+            continue
+        stored, values[name] = make_tensors(tensor.float(), None)
+        tensors.update({name.removesuffix("weight") + suffix: value for suffix, value in stored.items()})
+    with tempfile.TemporaryDirectory() as exact:
+        shutil.copy(path / "config.json", exact)
+        save_file({name: tensor.float().contiguous() for name, tensor in values.items()}, exact + "/model.safetensors")
+        model = type(model).from_pretrained(
+            exact, dtype=torch.float32, attn_implementation="eager", experts_implementation="eager").eval()
+    save_file(tensors, path / "model.safetensors")
+    return model, {"quantization_config": config}
 
 
 def logprobs_of(model, ids):
@@ -77,28 +103,34 @@ def make(name, llama_cpp, output):
     seed = list(CASES).index(name)
     while True:
         model = make_model(architecture, overrides, seed)
-        ids = torch.randint(3, model.config.get_text_config().vocab_size, (1, LENGTH))
-        logprobs = logprobs_of(model, ids)
-        exact = logprobs_of(model.double(), ids)
-        if (logprobs - exact).abs().max() <= 1e-5 * exact.std(-1).min():
-            break
-        seed += 100
-    print(f"{name}: seed {seed}")
-    directory = output / name
-    shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir(parents=True)
-    save_file({"ids": ids[0].float(), "logprobs": logprobs.float().contiguous()}, directory / "golden.safetensors")
-    with tempfile.TemporaryDirectory() as temporary:
-        path = pathlib.Path(temporary) / name  # the converter writes this name to the file
-        model.to(torch.bfloat16).save_pretrained(path)
-        if architecture == "Qwen3VLMoeForConditionalGeneration":
-            # The published files, which the converter expects, have the experts' matrices transposed.
-            tensors = load_file(path / "model.safetensors")
-            save_file({k: (v.transpose(1, 2) if ".experts." in k else v).contiguous() for k, v in tensors.items()},
-                      path / "model.safetensors")
-        config = json.loads((path / "config.json").read_text())
-        (path / "config.json").write_text(json.dumps({**config, **extra}))
-        convert(llama_cpp, path, directory / "model.gguf", extra)
+        with tempfile.TemporaryDirectory() as temporary:
+            path = pathlib.Path(temporary) / name  # the converter writes this name to the file
+            make_model(architecture, overrides, seed).to(torch.bfloat16).save_pretrained(path)
+            fields = dict(extra)
+            if name.startswith("nvfp4"):
+                model, quantization = quantize(path, model)
+                fields.update(quantization)
+            ids = torch.randint(3, model.config.get_text_config().vocab_size, (1, LENGTH))
+            logprobs = logprobs_of(model, ids)
+            exact = logprobs_of(model.double(), ids)
+            if (logprobs - exact).abs().max() > 1e-5 * exact.std(-1).min():
+                seed += 100
+                continue
+            print(f"{name}: seed {seed}")
+            directory = output / name
+            shutil.rmtree(directory, ignore_errors=True)
+            directory.mkdir(parents=True)
+            save_file({"ids": ids[0].float(), "logprobs": logprobs.float().contiguous()},
+                      directory / "golden.safetensors")
+            if architecture == "Qwen3VLMoeForConditionalGeneration":
+                # The published files, which the converter expects, have the experts' matrices transposed.
+                tensors = load_file(path / "model.safetensors")
+                save_file({k: (v.transpose(1, 2) if ".experts." in k else v).contiguous() for k, v in tensors.items()},
+                          path / "model.safetensors")
+            config = json.loads((path / "config.json").read_text())
+            (path / "config.json").write_text(json.dumps({**config, **fields}))
+            convert(llama_cpp, path, directory / "model.gguf", fields)
+            return
 
 
 def main():

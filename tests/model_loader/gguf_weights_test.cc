@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -117,6 +118,56 @@ TEST_F(GgufWeightsTest, StackedExpertsBecomeSeparateMatrices) {
   EXPECT_EQ(FirstOfRows(weights->Get("model.layers.0.mlp.experts.1.up_proj.weight", std::array<int64_t, 2>{3, 8})),
             (std::vector<float>{24, 32, 40}));
   EXPECT_FALSE(weights->Contains("model.layers.0.mlp.experts.2.up_proj.weight"));
+}
+
+// The factors of NVFP4 matrices.
+class GgufNvfp4Test : public GgufWeightsTest {
+ protected:
+  static constexpr uint32_t kNvfp4 = 40;
+  static GgufBuilder WithExperts() {
+    GgufBuilder file = TinyGguf("qwen3moe");
+    file.Int("qwen3moe.expert_count", 2)
+        .Int("qwen3moe.expert_used_count", 1)
+        .Int("qwen3moe.expert_feed_forward_length", 3)
+        .Tensor("blk.0.ffn_up_exps.weight", {64, 3, 2}, kNvfp4, std::string(2 * 3 * 36, '\x38'))
+        .Tensor("output.weight", {64, 5}, kNvfp4, std::string(5 * 36, '\x38'));
+    return file;
+  }
+  static float ScaleOf(const WeightSource& weights, const std::string& name, int64_t rows) {
+    return weights.Get(name + ".weight", std::array<int64_t, 2>{rows, 64}).scale;
+  }
+};
+
+TEST_F(GgufNvfp4Test, EachExpertHasItsOwnFactor) {
+  GgufBuilder file = WithExperts();
+  file.Floats("blk.0.ffn_up_exps.scale", {2}, {0.5F, 3.0F}).Floats("blk.0.ffn_up_exps.input_scale", {2}, {7.0F, 8.0F});
+  const auto weights = Open(file);
+  EXPECT_EQ(ScaleOf(*weights, "model.layers.0.mlp.experts.0.up_proj", 3), 0.5F);
+  EXPECT_EQ(ScaleOf(*weights, "model.layers.0.mlp.experts.1.up_proj", 3), 3.0F);
+  EXPECT_EQ(ScaleOf(*weights, "lm_head", 5), 1.0F);
+}
+
+TEST_F(GgufNvfp4Test, OneFactorIsThatOfTheWholeTensor) {
+  GgufBuilder file = WithExperts();
+  file.Floats("output.scale", {1}, {0.25F}).Floats("blk.0.ffn_up_exps.scale", {1}, {2.0F});
+  const auto weights = Open(file);
+  EXPECT_EQ(ScaleOf(*weights, "lm_head", 5), 0.25F);
+  EXPECT_EQ(ScaleOf(*weights, "model.layers.0.mlp.experts.1.up_proj", 3), 2.0F);
+}
+
+TEST_F(GgufNvfp4Test, FactorsOfTheWrongShapeOrValueAreRejected) {
+  const auto error = [this](const std::vector<float>& values) {
+    GgufBuilder file = WithExperts();
+    return ErrorOf(file.Floats("output.scale", {values.size()}, values));
+  };
+  EXPECT_NE(error({1.0F, 2.0F}).find("output.scale"), std::string::npos);
+  for (const float value : {0.0F, -1.0F, INFINITY, std::nanf("")}) {
+    EXPECT_NE(error({value}).find("must have finite values above 0"), std::string::npos) << value;
+  }
+  GgufBuilder other = TinyGguf();
+  EXPECT_NE(ErrorOf(other.Floats("blk.0.attn_q.input_scale", {1}, {1.0F})).find("not part of the architecture llama"),
+            std::string::npos)
+      << "the matrix is not NVFP4";
 }
 
 TEST_F(GgufWeightsTest, TensorsOutsideTheArchitectureAreRejected) {

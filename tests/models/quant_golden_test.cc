@@ -130,7 +130,7 @@ class GgufBlocksTest : public testing::TestWithParam<std::string> {};
 std::vector<std::string> BlockFiles() {
   std::vector<std::string> names = {"llama_mixed", "mixtral_q8_0"};
   for (const std::string& name : Directories("gguf")) {
-    if (name.starts_with("blocks_")) names.push_back(name);
+    if (name.starts_with("blocks_") || name.starts_with("nvfp4_")) names.push_back(name);
   }
   return names;
 }

@@ -9,6 +9,8 @@
 #include "engine/config/escape.h"
 #include "engine/layers/linear/calibration_run.h"
 #include "engine/model_loader/calibration/scale_search.h"
+#include "engine/model_loader/quantization/float4.h"
+#include "engine/model_loader/quantization/groups.h"
 #include "engine/model_loader/quantization/loader.h"
 #include "engine/model_loader/quantization/packed_codes.h"
 #include "kernels/matrix/quant_codes.h"
@@ -168,6 +170,10 @@ LinearWeight::LinearWeight(const LoadContext& load, const ModelConfig& model, co
     RejectOpenBlas();
     AddFloatRows(load, model, float_rows, use);
     float_rows.Clear();
+    if (view.scale != 1.0f) {
+      AddStored(load, model, StoreGroups(OpenScaledNvfp4(view, part), part, buffers, for_each), name, for_each);
+      continue;
+    }
     AddBlocks(load, model, view, part, name, for_each);
   }
   const bool is_float = slices.size() == float_rows.slices.size();

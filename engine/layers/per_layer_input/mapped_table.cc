@@ -26,6 +26,7 @@ MappedTable::MappedTable(const LoadContext& load, const std::string& name, int64
   const TensorView view = load.weights.Get(name, std::array{num_rows, num_columns});
   if (!kernels::BlockFormat(view.type)) view.CheckFloatingPoint();
   type_ = view.type;
+  scale_ = view.scale;
   row_bytes_ = view.RowBytes();
   if (const MappedFile* file = FileOf(load.weights, view.data)) {
     // The weight source unmaps its files when the model is built.
@@ -52,6 +53,7 @@ void MappedTable::Read(int64_t i, float* out) const {
   blocks.row_bytes = row_bytes_;
   blocks.data = reinterpret_cast<const uint8_t*>(row);
   step_.kernels->quant->dequantize(blocks, 0, 0, num_columns_, out);
+  if (scale_ != 1.0f) step_.kernels->scale(out, scale_, num_columns_);
 }
 
 }  // namespace vllm

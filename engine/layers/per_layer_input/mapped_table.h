@@ -34,6 +34,7 @@ class MappedTable {
   const std::byte* rows_ = nullptr;
   int64_t row_bytes_;
   kernels::WeightType type_;
+  float scale_;  // a factor of all rows
 };
 
 }  // namespace vllm

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstring>
+#include <map>
 #include <utility>
 
 #include "engine/config/errors.h"
@@ -24,6 +26,11 @@ std::string ShapeText(std::span<const int64_t> shape) {
 std::span<const int64_t> WithoutLeadingOnes(std::span<const int64_t> shape) {
   while (shape.size() > 1 && shape.front() == 1) shape = shape.subspan(1);
   return shape;
+}
+
+// Returns `name` with `suffix`, with which it ends, replaced by another one.
+std::string WithSuffix(std::string_view name, std::string_view suffix, std::string_view other) {
+  return std::string(name.substr(0, name.size() - suffix.size())) + std::string(other);
 }
 
 std::string_view FindName(std::span<const GgufTensorName> names, std::string_view gguf) {
@@ -59,8 +66,8 @@ TensorName ParseName(std::string_view name) {
   if (dot == std::string_view::npos) return {};
   parsed.stem = name.substr(0, dot);
   parsed.suffix = name.substr(dot);
-  const bool is_known = parsed.suffix == ".weight" || parsed.suffix == ".bias" || parsed.suffix == ".scale";
-  return is_known ? parsed : TensorName{};
+  constexpr std::array<std::string_view, 4> kSuffixes = {".weight", ".bias", ".scale", ".input_scale"};
+  return std::ranges::find(kSuffixes, parsed.suffix) != kSuffixes.end() ? parsed : TensorName{};
 }
 
 // Returns true if the architecture may have a bias with this stem. Linear layers may have one, except the output head
@@ -95,9 +102,24 @@ GgufWeights::GgufWeights(const ModelConfig& config) : file_(config.gguf_file) {
   // The blocks after num_hidden_layers predict further tokens (MTP) and are not used.
   const std::string nextn = std::string(architecture_->name) + ".nextn_predict_layers";
   const int64_t num_blocks = config.num_hidden_layers + file_.metadata().Int(nextn, 0, kMaxLayers).value_or(0);
+  std::map<std::string_view, const GgufTensor*> nvfp4;
+  for (const GgufTensor* tensor : file_.tensors()) {
+    if (tensor->type->weight_type == kernels::WeightType::kNVFP4) nvfp4.emplace(tensor->name, tensor);
+  }
+  std::vector<std::pair<const GgufTensor*, const GgufTensor*>> scales;  // the matrix, and its factors
   for (const GgufTensor* tensor : file_.tensors()) {
     if (IsRotaryTable(tensor->name)) continue;
     const TensorName name = ParseName(tensor->name);
+    const auto matrix = nvfp4.find(WithSuffix(tensor->name, name.suffix, ".weight"));
+    const bool has_scale = matrix != nvfp4.end() && name.layer < config.num_hidden_layers;
+    // Activations are not rounded to four bits, so the scales of inputs are not needed.
+    if (has_scale && name.suffix == ".input_scale") continue;
+    // "ffn_down_exps.scale" is a parameter of Gemma 4's router.
+    if (has_scale && name.suffix == ".scale" &&
+        FindName(architecture_->layer, std::string(name.stem) + ".scale").empty()) {
+      scales.emplace_back(matrix->second, tensor);
+      continue;
+    }
     if (name.suffix == ".bias" && !AllowsBias(*architecture_, name.stem)) {
       Fail(tensor->name, "not part of the architecture " + std::string(architecture_->name));
     }
@@ -107,7 +129,7 @@ GgufWeights::GgufWeights(const ModelConfig& config) : file_(config.gguf_file) {
       continue;
     }
     const std::string_view hf = FindName(architecture_->outer, name.stem);
-    if (hf.empty() || name.suffix == ".scale")
+    if (hf.empty() || name.suffix.ends_with("scale"))
       Fail(tensor->name, "not part of the architecture " + std::string(architecture_->name));
     if (hf.find("{}") != std::string_view::npos) {  // the projections of Gemma 3n's streams
       const int64_t rows = tensor->shape.size() == 3 ? tensor->shape[1] : 0;
@@ -115,6 +137,26 @@ GgufWeights::GgufWeights(const ModelConfig& config) : file_(config.gguf_file) {
       continue;
     }
     Add(std::string(hf) + std::string(name.suffix), {.tensor = tensor, .shape = tensor->shape});
+  }
+  for (const auto& [matrix, factors] : scales) SetScales(*matrix, *factors);
+}
+
+void GgufWeights::SetScales(const GgufTensor& tensor, const GgufTensor& scales) {
+  const int64_t num_experts = tensor.shape.size() == 3 ? tensor.shape[0] : 1;
+  if (scales.type->weight_type != kernels::WeightType::kFloat32 || scales.shape.size() != 1 ||
+      (scales.shape[0] != 1 && scales.shape[0] != num_experts)) {
+    Fail(scales.name, "must have the type F32 and 1 element, or one per expert (" + std::string(scales.type->name) +
+                          ", " + ShapeText(scales.shape) + ")");
+  }
+  std::vector<float> values(static_cast<size_t>(scales.shape[0]));
+  std::memcpy(values.data(), scales.data.data(), values.size() * sizeof(float));
+  for (const float value : values) {
+    if (!std::isfinite(value) || value <= 0.0f) Fail(scales.name, "must have finite values above 0");
+  }
+  for (auto& [name, entry] : tensors_) {
+    if (entry.tensor != &tensor) continue;
+    const int64_t expert = values.size() == 1 ? 0 : entry.first_row / tensor.shape[1];
+    entry.scale = values[static_cast<size_t>(expert)];
   }
 }
 
@@ -133,7 +175,7 @@ void GgufWeights::AddLayerTensor(const ModelConfig& config, const GgufTensor& te
     Add(prefix + std::string(hf), {.tensor = &tensor, .shape = own_shape});
     return;
   }
-  if (suffix == ".scale") Fail(tensor.name, "not part of the architecture " + std::string(architecture_->name));
+  if (suffix.ends_with("scale")) Fail(tensor.name, "not part of the architecture " + std::string(architecture_->name));
   if (const std::string_view hf = FindName(architecture_->layer, stem); !hf.empty()) {
     if (hf.find("{}") != std::string_view::npos) {
       const int64_t heads = stem == "attn_q_norm" ? config.num_attention_heads : config.num_key_value_heads;
@@ -267,7 +309,8 @@ TensorView GgufWeights::Get(std::string_view name, std::span<const int64_t> shap
                   .type = *type.weight_type,
                   .shape = {shape.begin(), shape.end()},
                   .data = entry.owned,
-                  .interleaved_head_dim = entry.interleaved_head_dim};
+                  .interleaved_head_dim = entry.interleaved_head_dim,
+                  .scale = entry.scale};
   if (entry.owned.empty()) {
     const auto row_bytes = static_cast<size_t>(BytesOf(view.type, entry.shape.back()));
     size_t rows = 1;

@@ -42,6 +42,7 @@ class GgufWeights : public WeightSource {
     std::vector<int64_t> shape = {};
     int64_t interleaved_head_dim = 0;
     std::vector<std::byte> owned = {};  // if not empty, replaces the file's bytes
+    float scale = 1.0f;                 // see TensorView
   };
   void AddLayerTensor(const ModelConfig& config, const GgufTensor& tensor, int64_t layer, std::string_view stem,
                       std::string_view suffix);
@@ -50,6 +51,8 @@ class GgufWeights : public WeightSource {
   void AddStack(const GgufTensor& tensor, const std::string& prefix, std::string_view pattern, std::string_view suffix,
                 int64_t count, int64_t first_row, int64_t num_rows);
   void Add(std::string name, Entry entry);
+  // Gives the matrices of `tensor`, whose type is NVFP4, the factors in `scales`: one, or one per expert.
+  void SetScales(const GgufTensor& tensor, const GgufTensor& scales);
   [[noreturn]] void Fail(std::string_view tensor, const std::string& why) const;
 
   GgufFile file_;

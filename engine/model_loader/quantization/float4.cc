@@ -33,6 +33,10 @@ float ReadMatrixScale(const WeightSource& weights, const std::string& name) {
   return value;
 }
 
+constexpr int64_t kNvfp4Columns = 16;
+// A block of GGML has four scales, and then the codes of four groups. Columns i and i + 8 of a group share a byte.
+constexpr int64_t kBlockGroups = 4, kBlockBytes = 36;
+
 }  // namespace
 
 std::string Float4Codes(QuantizationMethod method, const std::string& name) {
@@ -42,7 +46,7 @@ std::string Float4Codes(QuantizationMethod method, const std::string& name) {
 GroupSource OpenFloat4(const WeightSource& weights, QuantizationMethod method, Float4Format format,
                        const std::string& name, const MatrixPart& part) {
   const bool is_nvfp4 = format == Float4Format::kNvfp4;
-  const int64_t group_size = is_nvfp4 ? 16 : 32;
+  const int64_t group_size = is_nvfp4 ? kNvfp4Columns : 32;
   const std::string codes_name = Float4Codes(method, name);
   if (part.in_features % group_size != 0) {
     RejectTensor(codes_name, "in_features is not a multiple of " + std::to_string(group_size) + " (" +
@@ -76,6 +80,32 @@ GroupSource OpenFloat4(const WeightSource& weights, QuantizationMethod method, F
         const int64_t column = part.column_begin + k;
         const auto byte = static_cast<uint8_t>(from[column / 2]);
         out[i * part.num_columns + k] = static_cast<uint8_t>(column % 2 == 0 ? byte & 0x0f : byte >> 4);
+      }
+    }
+  };
+  return source;
+}
+
+GroupSource OpenScaledNvfp4(const TensorView& view, const MatrixPart& part) {
+  GroupSource source;
+  source.format = kernels::QuantFormat::kGroupTable4;
+  source.group_of_column = RunsOfGroups(part.in_features, kNvfp4Columns);
+  source.table.assign(kE2M1.begin(), kE2M1.end());
+  source.scale_table.resize(256);
+  for (uint32_t i = 0; i < 256; ++i) {
+    const float value = std::bit_cast<float>((i & 0x7f) << 20) * 0x1p120f;
+    source.scale_table[i] = i == 0x7f ? 0.0f : value * view.scale;
+  }
+  source.scale = [=](int64_t n, int64_t g) { return view.Row(n) + g / kBlockGroups * kBlockBytes + g % kBlockGroups; };
+  source.codes = [=](int64_t row, int64_t count, uint8_t* out) {
+    for (int64_t i = 0; i < count; ++i) {
+      const std::byte* from = view.Row(row + i);
+      for (int64_t k = 0; k < part.num_columns; ++k) {
+        const int64_t column = part.column_begin + k, group = column / kNvfp4Columns, in_group = column % kNvfp4Columns;
+        const std::byte* codes =
+            from + group / kBlockGroups * kBlockBytes + kBlockGroups + group % kBlockGroups * (kNvfp4Columns / 2);
+        const auto byte = static_cast<uint8_t>(codes[in_group % 8]);
+        out[i * part.num_columns + k] = static_cast<uint8_t>(in_group < 8 ? byte & 0x0f : byte >> 4);
       }
     }
   };

@@ -1,5 +1,5 @@
-// Reads layers with E2M1 codes (NVFP4 and MXFP4) as compressed-tensors and NVIDIA's Model Optimizer write them. Pure
-// functions of a weight source; any thread.
+// Reads layers with E2M1 codes (NVFP4 and MXFP4) as compressed-tensors and NVIDIA's Model Optimizer write them, and
+// NVFP4 blocks of GGUF files if the matrix has a factor. Pure functions; any thread.
 //
 // clang-format off
 //   compressed-tensors NVFP4  X.weight_packed U8 [out, in / 2]: column k is the low half of byte k / 2 if k is even,
@@ -32,5 +32,9 @@ std::string Float4Codes(QuantizationMethod method, const std::string& name);
 // or has the wrong type or shape, or if the scale of the matrix is not above 0. REQUIRES: `format` is not kNone.
 GroupSource OpenFloat4(const WeightSource& weights, QuantizationMethod method, Float4Format format,
                        const std::string& name, const MatrixPart& part);
+
+// Opens a matrix of NVFP4 blocks, with view.scale as a factor. Borrows the bytes of the view. The scales of a block are
+// E4M3 numbers without a sign, and 0x7f is 0, as in GGML.
+GroupSource OpenScaledNvfp4(const TensorView& view, const MatrixPart& part);
 
 }  // namespace vllm
