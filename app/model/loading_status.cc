@@ -43,8 +43,8 @@ std::string LoadingStatus::Text() const {
            std::to_string(100 * calibration_->num_tokens_written / calibration_->num_tokens) + " %, ";
   }
   if (calibration_ != nullptr && calibration_->num_layers_done < calibration_->num_layers) {
-    return "calibrating " + name_ + ", " + std::to_string(calibration_->num_layers_done) + " of " +
-           std::to_string(calibration_->num_layers) + " layers, ";
+    return "calibrating " + name_ + ", " +
+           std::to_string(100 * calibration_->num_layers_done / calibration_->num_layers) + " %, ";
   }
   // Without the last percent: the KV cache and the step buffers come after the layers.
   const int64_t num_layers = progress_->num_layers;

@@ -27,6 +27,13 @@ void SetLearnedPositions(const ModelConfig& config, DecoderSpec& spec) {
   for (LayerSpec& layer : spec.layer) layer.attention.rotary_table = -1;
 }
 
+void SetProjections(const char* q, const char* k, const char* v, const char* o, AttentionSpec& attention) {
+  attention.q_proj = q;
+  attention.k_proj = k;
+  attention.v_proj = v;
+  attention.o_proj = o;
+}
+
 void SetPlainMlp(const char* up, const char* down, MlpSpec& mlp) {
   mlp.gate_proj = "";
   mlp.up_proj = up;
@@ -42,10 +49,7 @@ DecoderSpec BertSpec(const ModelConfig& config) {
   SetLearnedPositions(config, spec);
   for (LayerSpec& layer : spec.layer) {
     layer.attention_block = {"attention.", "", "", "attention.output.LayerNorm"};
-    layer.attention.q_proj = "self.query";
-    layer.attention.k_proj = "self.key";
-    layer.attention.v_proj = "self.value";
-    layer.attention.o_proj = "output.dense";
+    SetProjections("self.query", "self.key", "self.value", "output.dense", layer.attention);
     layer.attention.qkv_bias = true;
     layer.attention.o_bias = true;
     layer.mlp_block = {"", "", "", "output.LayerNorm"};
@@ -55,19 +59,13 @@ DecoderSpec BertSpec(const ModelConfig& config) {
 }
 
 DecoderSpec DistilBertSpec(const ModelConfig& config) {
-  DecoderSpec spec = PostNormSpec(config);
+  DecoderSpec spec = BertSpec(config);
   spec.prefixes = {"", "distilbert."};
   spec.layers = "transformer.layer.";
   spec.norm.eps = 1e-12;  // not in config.json
-  SetLearnedPositions(config, spec);
   for (LayerSpec& layer : spec.layer) {
     layer.attention_block = {"attention.", "", "", "sa_layer_norm"};
-    layer.attention.q_proj = "q_lin";
-    layer.attention.k_proj = "k_lin";
-    layer.attention.v_proj = "v_lin";
-    layer.attention.o_proj = "out_lin";
-    layer.attention.qkv_bias = true;
-    layer.attention.o_bias = true;
+    SetProjections("q_lin", "k_lin", "v_lin", "out_lin", layer.attention);
     layer.mlp_block = {"ffn.", "", "", "output_layer_norm"};
     SetPlainMlp("lin1", "lin2", layer.mlp);
   }
@@ -80,10 +78,7 @@ DecoderSpec MPNetSpec(const ModelConfig& config) {
   spec.relative_bias = "encoder.relative_attention_bias.weight";
   for (LayerSpec& layer : spec.layer) {
     layer.attention_block = {"attention.attn.", "", "", "attention.LayerNorm"};
-    layer.attention.q_proj = "q";
-    layer.attention.k_proj = "k";
-    layer.attention.v_proj = "v";
-    layer.attention.o_proj = "o";
+    SetProjections("q", "k", "v", "o", layer.attention);
   }
   return spec;
 }
