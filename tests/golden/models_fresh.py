@@ -398,7 +398,7 @@ def write_tokenizer(directory, vocab_size):
 def run(program, directory, prompt, *flags):
     command = [program, "complete", "-m", str(directory), "--prompt-ids", ",".join(map(str, prompt)), "--json", "-t", "0",
                "-n", str(NUM_OUTPUTS), "--ignore-eos", "--prompt-logprobs", "-1", "--max-logprobs", "-1",
-               "--num-kv-blocks", "40", *flags]
+               "--num-kv-blocks", "400", *flags]
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode != 0:
         raise RuntimeError(done.stderr.strip())
