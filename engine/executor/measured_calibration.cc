@@ -9,12 +9,14 @@
 #include <thread>
 #include <utility>
 
+#include "engine/config/errors.h"
 #include "engine/layers/communicator.h"
 #include "engine/layers/linear/calibration_run.h"
 #include "engine/model_loader/checkpoint/open_weights.h"
 #include "engine/model_loader/packed_cache/packed_key.h"
 #include "engine/worker/logits_buffer.h"
 #include "engine/worker/worker.h"
+#include "kernels/threading/available_memory.h"
 #include "kernels/threading/cpu_topology.h"
 
 namespace vllm {
@@ -138,8 +140,14 @@ void MeasuredCalibration::ReadText() {
   const int64_t row_floats = kHiddenRows * config.model.hidden_size + run.widest_input() + run.widest_output();
   const int64_t chunk_bytes =
       static_cast<int64_t>(sizeof(float)) * row_floats * text_.max_chunk_tokens + worker.TextBytes();
-  const int64_t bytes = std::max(kStepBytes, weights->TotalBytes() / 2);
-  chunks = TakeEvenly(std::move(chunks), std::clamp<int64_t>(bytes / (2 * chunk_bytes), 1, std::ssize(chunks)));
+  const int64_t limit = std::max(kStepBytes, weights->TotalBytes() / 2);
+  chunks = TakeEvenly(std::move(chunks), std::clamp<int64_t>(limit / (2 * chunk_bytes), 1, std::ssize(chunks)));
+  const int64_t needed = 2 * chunk_bytes * std::ssize(chunks);
+  if (kernels::ReadAvailableMemory(needed).bytes == 0) {
+    const kernels::AvailableMemory available = kernels::ReadAvailableMemory();
+    throw ResourceError("--calibration: out of memory (reading the text takes about " + std::to_string(needed) +
+                        " bytes, and " + available.bound + " leaves " + std::to_string(available.bytes) + ")");
+  }
   progress_->num_layers = run.num_layers();
   run.SetTokens(NumTokens(chunks));
   const auto num_chunks = static_cast<std::ptrdiff_t>(chunks.size());
