@@ -51,7 +51,7 @@ CASES = {
         rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5)), {"rotary_pct": 0.5}),
     "nvfp4_llama": ("LlamaForCausalLM", dict(hidden_size=64, intermediate_size=128), {}),
     "nvfp4_qwen3moe": ("Qwen3MoeForCausalLM", dict(
-        hidden_size=64, head_dim=16, moe_intermediate_size=64, norm_topk_prob=True), {}),
+        hidden_size=64, head_dim=16, moe_intermediate_size=64, norm_topk_prob=True, num_experts_per_tok=5), {}),
 }
 
 
