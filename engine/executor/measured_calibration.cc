@@ -26,7 +26,7 @@ namespace {
 // Increment it when the same text gives other codes.
 constexpr char kVersion[] = "2";
 constexpr int64_t kBlockSizeUnit = 16;
-// The least that the memory of a step is limited to.
+// A step of a small model may always take this much memory.
 constexpr int64_t kStepBytes = int64_t{4} << 30;
 // Rows of hidden_size floats that a step holds for each token: the residual stream, the outputs of norms and blocks,
 // and copies of rows for experts. An estimate, which must not depend on the machine: the result would.
@@ -57,8 +57,16 @@ VllmConfig ReaderConfig(const VllmConfig& config, const Chunks& chunks, int64_t 
   return reader;
 }
 
-// Returns `count` of the chunks, at equal distances.
+// Returns less than a step of a dense model takes for each row. The system may refuse buffers that are larger than its
+// memory even if most of their pages are never used.
+int64_t LeastRowBytes(const ModelConfig& model) {
+  const int64_t mlp = model.num_experts > 0 ? 0 : 2 * model.intermediate_size;
+  return static_cast<int64_t>(sizeof(float)) * (kHiddenRows * model.hidden_size + mlp);
+}
+
+// Returns `count` of the chunks, at equal distances, or at least one and at most all.
 Chunks TakeEvenly(Chunks chunks, int64_t count) {
+  count = std::clamp<int64_t>(count, 1, std::ssize(chunks));
   Chunks taken;
   for (int64_t i = 0; i < count; ++i) {
     taken.push_back(std::move(chunks[static_cast<size_t>(std::ssize(chunks) * i / count)]));
@@ -130,9 +138,11 @@ const CalibratedWeights& MeasuredCalibration::Weights() {
 }
 
 void MeasuredCalibration::ReadText() {
+  const std::unique_ptr<WeightSource> weights = OpenWeights(config_);
+  const int64_t limit = std::max(kStepBytes, weights->TotalBytes() / 2);
   Chunks chunks = text_.chunks();
+  chunks = TakeEvenly(std::move(chunks), limit / (2 * LeastRowBytes(config_.model) * text_.max_chunk_tokens));
   const VllmConfig config = ReaderConfig(config_, chunks, text_.max_chunk_tokens);
-  const std::unique_ptr<WeightSource> weights = OpenWeights(config);
   SingleRankCommunicator communicator;
   LogitsBuffer logits(config);
   CalibrationRun run(&progress_->num_layers_done);
@@ -140,8 +150,7 @@ void MeasuredCalibration::ReadText() {
   const int64_t row_floats = kHiddenRows * config.model.hidden_size + run.widest_input() + run.widest_output();
   const int64_t chunk_bytes =
       static_cast<int64_t>(sizeof(float)) * row_floats * text_.max_chunk_tokens + worker.TextBytes();
-  const int64_t limit = std::max(kStepBytes, weights->TotalBytes() / 2);
-  chunks = TakeEvenly(std::move(chunks), std::clamp<int64_t>(limit / (2 * chunk_bytes), 1, std::ssize(chunks)));
+  chunks = TakeEvenly(std::move(chunks), limit / (2 * chunk_bytes));
   const int64_t needed = 2 * chunk_bytes * std::ssize(chunks);
   if (kernels::ReadAvailableMemory(needed).bytes == 0) {
     const kernels::AvailableMemory available = kernels::ReadAvailableMemory();

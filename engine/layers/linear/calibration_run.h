@@ -1,8 +1,8 @@
 // CalibrationRun: quantizes the linear layers of a model one after the other, while the model reads a calibration text.
-// One step reads the text twice. Its first half of rows belongs to the unquantized model; in the second half, which has
-// the same tokens in the same order, each layer uses the weights that it was quantized to. So the inputs of a layer in
-// the two halves are those that ErrorCompensation compares. A layer is quantized when it gets the inputs of all tokens,
-// just before it computes the second half. Owned by MeasuredCalibration; used on the thread of the one rank.
+// One step reads the text twice. The first half of its rows is the unquantized model. The second half has the same
+// tokens in the same order, and each layer multiplies them by its quantized weights. So the inputs of a layer in the
+// two halves are those that ErrorCompensation compares. A call with the inputs of all tokens quantizes its layer
+// between the two halves. Owned by MeasuredCalibration; used on the thread of the one rank.
 #pragma once
 
 #include <atomic>
