@@ -20,7 +20,7 @@ struct LoadContext {
   const StepContext& step;  // outlives the layers
   // Receives the layers that adapters can change; null: the model never has adapters.
   LoRALayers* lora = nullptr;
-  // What --quantization int4 minimizes the error for; null: the weights are rounded without a text.
+  // Has the weights of --quantization int4 that were quantized on a text; null: they are rounded without one.
   Calibration* calibration = nullptr;
   // Quantizes the linear layers while the model reads a text, and outlives them; null: they are not.
   CalibrationRun* calibration_run = nullptr;
