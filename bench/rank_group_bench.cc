@@ -1,10 +1,13 @@
-// Benchmarks the overhead of tensor-parallel ranks: an all-reduce and a barrier of two ranks, in wall time.
+// Benchmarks the overhead of two tensor-parallel ranks in wall time: copying inputs and outputs between them, and a
+// barrier.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
+#include <memory>
 #include <vector>
 
 #include "engine/executor/rank_group.h"
+#include "engine/layers/column_gather.h"
 
 namespace vllm {
 namespace {
@@ -25,18 +28,27 @@ void OnAllRanks(benchmark::State& state, F&& f) {
   }
 }
 
-void BM_AllReduce(benchmark::State& state) {
-  const int64_t count = state.range(0) * 896;  // argument: number of rows; 896 is the hidden size of a 0.5B model
-  std::vector<std::vector<float>> data(kRanks, std::vector<float>(static_cast<size_t>(count)));
+// What a layer whose inputs are split over the ranks needs besides the multiplication. Arguments: the number of rows,
+// and of inputs. A 0.5B model has 896 outputs, and 896 inputs (o_proj) or 4,864 (down_proj).
+void BM_GatherInputsAndOutputs(benchmark::State& state) {
+  const int64_t num_rows = state.range(0), in = state.range(1), out = 896;
+  const std::vector<Shard> in_columns = ShardsOfRows(in, kRanks), out_columns = ShardsOfRows(out, kRanks);
+  std::vector<std::vector<float>> x(kRanks, std::vector<float>(static_cast<size_t>(num_rows * in / kRanks)));
+  std::vector<std::vector<float>> y(kRanks, std::vector<float>(static_cast<size_t>(num_rows * out)));
+  std::vector<std::unique_ptr<kernels::ThreadPool>> threads;
+  std::vector<Workspace> workspaces(kRanks);
+  for (int rank = 0; rank < kRanks; ++rank) threads.push_back(std::make_unique<kernels::ThreadPool>(1));
   OnAllRanks(state, [&](int rank, Communicator& communicator) {
-    communicator.AllReduce(data[static_cast<size_t>(rank)].data(), count);
+    const auto index = static_cast<size_t>(rank);
+    const StepContext step{nullptr, threads[index].get(), &communicator, &workspaces[index]};
+    const auto peers = communicator.Exchange({x[index].data(), in / kRanks, y[index].data()});
+    benchmark::DoNotOptimize(GatherColumns(step, peers, in_columns, 0, num_rows).x);
+    SendColumns(step, peers, {&out_columns[index], 1}, num_rows, out);
+    communicator.Barrier();
   });
 }
-BENCHMARK(BM_AllReduce)
-    ->Arg(1)
-    ->Arg(8)
-    ->Arg(32)
-    ->Arg(128)
+BENCHMARK(BM_GatherInputsAndOutputs)
+    ->ArgsProduct({{1, 8, 32, 128}, {896, 4864}})
     ->Iterations(20)
     ->UseManualTime()
     ->Unit(benchmark::kMicrosecond);

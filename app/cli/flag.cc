@@ -371,7 +371,7 @@ constexpr Flag kFlags[] = {
 
     // Engine: vLLM's engine arguments, and some for CPUs and memory limits.
     {"tensor-parallel-size", 0, kInteger, "N", "", "1", kEngine, kEngines, false, true,
-     "split the model across N ranks; short form: -tp"},
+     "split the model across N ranks, which changes no result; short form: -tp"},
     {"threads-per-rank", 0, kInteger, "N", "", "0", kEngine, kEngines, false, true,
      "threads per rank; 0: the available cores divided by the number of ranks"},
     {"data-parallel-size", 0, kInteger, "N", "", "1", kEngine, kEngines, false, true,

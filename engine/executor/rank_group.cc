@@ -14,29 +14,12 @@ class RankGroup::RankCommunicator final : public Communicator {
     if (group_.world_size_ > 1) group_.Barrier();
   }
 
-  // Each element is summed by one rank, in rank order, and written to the buffers of all ranks, so that all ranks have
-  // bit-identical results.
-  void AllReduce(float* data, int64_t count) override {
-    if (group_.world_size_ == 1) return;
-    group_.buffers_[static_cast<size_t>(rank_)] = data;
-    group_.Barrier();
-    const Shard shard = ShardOf(count, rank_, group_.world_size_);
-    // A chunk of this size stays in L1 while the operands of all ranks are added.
-    constexpr int64_t kRun = 1024;
-    float sum[kRun];
-    for (int64_t begin = shard.begin; begin < shard.begin + shard.count; begin += kRun) {
-      const int64_t n = std::min(kRun, shard.begin + shard.count - begin);
-      const float* first = group_.buffers_[0] + begin;
-      for (int64_t i = 0; i < n; ++i) sum[i] = first[i];
-      for (size_t rank = 1; rank < group_.buffers_.size(); ++rank) {
-        const float* other = group_.buffers_[rank] + begin;
-        for (int64_t i = 0; i < n; ++i) sum[i] += other[i];
-      }
-      for (float* buffer : group_.buffers_) {
-        for (int64_t i = 0; i < n; ++i) buffer[begin + i] = sum[i];
-      }
-    }
-    group_.Barrier();
+  // Each rank writes only its own element, and no rank writes it again before all ranks have passed the barrier after
+  // Exchange. The elements outlive a rank that throws.
+  std::span<const PeerBuffers> Exchange(const PeerBuffers& mine) override {
+    group_.buffers_[static_cast<size_t>(rank_)] = mine;
+    Barrier();
+    return group_.buffers_;
   }
 
  private:

@@ -1,7 +1,6 @@
-// RankGroup: runs the same function on all tensor-parallel ranks at the same time, with a barrier and an all-reduce
-// between them. Rank 0 runs in the caller's thread, each other rank on its own thread. If a rank throws, the ranks that
-// wait for it wake up and stop. The all-reduce adds in rank order, so all ranks get bit-identical sums. Owned by the
-// executor; call members from its thread only.
+// RankGroup: runs the same function on all tensor-parallel ranks at the same time and gives each a Communicator. Rank 0
+// runs in the caller's thread, each other rank on its own thread. If a rank throws, the ranks that wait for it wake up
+// and stop. Owned by the executor; call members from its thread only.
 #pragma once
 
 #include <algorithm>
@@ -69,7 +68,7 @@ class RankGroup {
   alignas(64) std::atomic<uint32_t> phase_{0};
   std::atomic<bool> failed_{false};     // a rank threw in this run
   std::atomic<bool> cancelled_{false};  // a rank threw StepCancelled in this run
-  std::vector<float*> buffers_;         // each rank's operand of the current all-reduce
+  std::vector<PeerBuffers> buffers_;    // what each rank passed to the current Exchange
 
   std::mutex cause_mutex_;
   std::exception_ptr cause_;  // the first failure; guarded by cause_mutex_ while ranks run

@@ -10,6 +10,7 @@
 #include "engine/layers/lora_workspace.h"
 #include "engine/layers/moe_workspace.h"
 #include "engine/layers/recurrent_workspace.h"
+#include "engine/layers/shard.h"
 #include "kernels/kernels.h"
 #include "kernels/matrix/aligned_buffer.h"
 #include "kernels/matrix/packed_activations.h"
@@ -22,6 +23,7 @@ struct Workspace {
   kernels::PackedActivations packed_activations;  // for LinearMatrix
   kernels::AlignedBuffer ordered_x;      // for LinearMatrix: x with its columns in the order of the stored matrix
   kernels::AlignedBuffer unpacked_rows;  // for LinearMatrix::UnpackRow: one row per thread, in stored order
+  kernels::AlignedBuffer gathered_x;     // for GatherColumns: the columns of all ranks
   AttentionWorkspace attention;          // for Attention
   MoeWorkspace moe;                      // for SparseMoe
   LoRAWorkspace lora;                    // for LoRALinear
@@ -29,7 +31,8 @@ struct Workspace {
 
   size_t size_bytes() const {
     return packed_activations.size_bytes() + ordered_x.size_bytes() + unpacked_rows.size_bytes() +
-           attention.size_bytes() + moe.size_bytes() + lora.size_bytes() + recurrent.size_bytes();
+           gathered_x.size_bytes() + attention.size_bytes() + moe.size_bytes() + lora.size_bytes() +
+           recurrent.size_bytes();
   }
 };
 
@@ -42,18 +45,5 @@ struct StepContext {
   int rank() const { return communicator->rank(); }
   int world_size() const { return communicator->world_size(); }
 };
-
-// One rank's share of a dimension: the elements [begin, begin + count).
-struct Shard {
-  int64_t begin = 0;
-  int64_t count = 0;
-};
-
-// Returns the share of `rank` if `total` elements are split into `world_size` ranges whose lengths differ by at most
-// one.
-inline Shard ShardOf(int64_t total, int rank, int world_size) {
-  const int64_t begin = total * rank / world_size;
-  return {begin, total * (rank + 1) / world_size - begin};
-}
 
 }  // namespace vllm

@@ -45,6 +45,16 @@ struct PackedActivationsView {
   [[gnu::always_inline]] int64_t num_offsets() const {
     return (num_columns + code_sums.columns - 1) / code_sums.columns;
   }
+  // Returns the view of whole tiles, which have rows [begin, begin + count).
+  PackedActivationsView Rows(int64_t begin, int64_t count) const {
+    PackedActivationsView rows = *this;
+    rows.num_rows = count;
+    rows.units += begin * num_units;
+    if (scales != nullptr) rows.scales += begin * num_scales();
+    if (offsets != nullptr) rows.offsets += begin * num_offsets();
+    if (sums != nullptr) rows.sums += begin * num_offsets();
+    return rows;
+  }
 };
 
 // Memory for one PackedActivationsView at a time. It grows to the largest size requested. Only one thread at a time may

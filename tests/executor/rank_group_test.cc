@@ -2,8 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <random>
+#include <span>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "kernels/threading/cancellation.h"
@@ -15,37 +16,39 @@ namespace {
 using testing_support::NumThreads;
 using testing_support::NumThreadsOnceSettled;
 
-TEST(RankGroupTest, AllReduceAddsInRankOrderOnEveryRank) {
-  std::mt19937 random(3);
-  std::normal_distribution<float> normal;
+TEST(RankGroupTest, ExchangeGivesEveryRankTheBuffersOfAllRanks) {
   for (int size = 1; size <= 4; ++size) {
     RankGroup group(size);
-    for (const int64_t count : {0, 1, 3, 1000, 5000}) {
-      std::vector<std::vector<float>> data(static_cast<size_t>(size), std::vector<float>(static_cast<size_t>(count)));
-      for (auto& row : data) {
-        for (float& x : row) x = normal(random);
+    std::vector<float> memory(8);
+    group.Run([&](int rank) {
+      Communicator& communicator = group.communicator(rank);
+      for (int64_t round = 0; round < 200; ++round) {
+        const std::span<const PeerBuffers> peers =
+            communicator.Exchange({&memory[static_cast<size_t>(rank)], round, &memory[static_cast<size_t>(4 + rank)]});
+        ASSERT_EQ(peers.size(), static_cast<size_t>(size));
+        for (size_t peer = 0; peer < peers.size(); ++peer) {
+          ASSERT_EQ(peers[peer].in, &memory[peer]);
+          ASSERT_EQ(peers[peer].in_stride, round);
+          ASSERT_EQ(peers[peer].out, &memory[4 + peer]);
+        }
+        communicator.Barrier();
       }
-      std::vector<float> expected = data[0];
-      for (size_t rank = 1; rank < data.size(); ++rank) {
-        for (size_t i = 0; i < expected.size(); ++i) expected[i] += data[rank][i];
-      }
-      group.Run([&](int rank) { group.communicator(rank).AllReduce(data[static_cast<size_t>(rank)].data(), count); });
-      for (const auto& row : data) EXPECT_EQ(row, expected);
-    }
+    });
   }
 }
 
-TEST(RankGroupTest, AllReduceAndBarrierWorkInManyConsecutiveRuns) {
+TEST(RankGroupTest, ExchangeAndBarrierMakeWritesVisibleInManyConsecutiveRuns) {
   RankGroup group(3);
-  std::vector<float> x(3, 0.0f);
+  std::vector<float> sums(3), values(3);
   for (int round = 0; round < 500; ++round) {
     group.Run([&](int rank) {
-      auto& mine = x[static_cast<size_t>(rank)];
-      mine = static_cast<float>(rank);
-      group.communicator(rank).AllReduce(&mine, 1);
+      const auto index = static_cast<size_t>(rank);
+      values[index] = static_cast<float>(round + rank);
+      sums[index] = 0.0f;
+      for (const PeerBuffers& peer : group.communicator(rank).Exchange({.in = &values[index]})) sums[index] += *peer.in;
       group.communicator(rank).Barrier();
     });
-    for (const float value : x) ASSERT_EQ(value, 3.0f);
+    for (const float sum : sums) ASSERT_EQ(sum, static_cast<float>(3 * round + 3));
   }
 }
 
@@ -83,7 +86,12 @@ TEST(RankGroupTest, CancelledRunEndsAllRanksAndTheGroupCanRunAgain) {
     }),
                  kernels::StepCancelled);
     std::vector<float> x(3, 1.0f);
-    group.Run([&](int rank) { group.communicator(rank).AllReduce(&x[static_cast<size_t>(rank)], 1); });
+    group.Run([&](int rank) {
+      for (const PeerBuffers& peer : group.communicator(rank).Exchange({.out = &x[static_cast<size_t>(rank)]})) {
+        if (rank == 2) *peer.out += 2.0f;
+      }
+      group.communicator(rank).Barrier();
+    });
     for (const float value : x) ASSERT_EQ(value, 3.0f);
   }
 }

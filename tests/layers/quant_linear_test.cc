@@ -152,23 +152,19 @@ class QuantLinearTest : public testing::Test, protected testing_support::RandomV
     return {layer.group_of_column.begin(), layer.group_of_column.end()};
   }
 
-  // Checks layer "x" of `weights` whole, split by rows and split by columns. A row of activations must give the same
+  // Checks layer "x" of `weights` whole and split by rows. A row of activations must give the same
   // bits alone and with other rows. With float32, activations are not rounded; with bfloat16, they may be rounded to 8
   // bits.
   void ExpectMatches(const WeightSource& weights, ModelConfig model, Matrix& reference) {
     const int64_t out = reference.rows, in = reference.columns;
     for (const kernels::DType dtype : {kernels::DType::kFloat32, kernels::DType::kBFloat16}) {
       model.dtype = dtype;
-      const int64_t row = Int(0, out - 1), column = Int(0, in - 1);
-      for (const auto& [rows, columns] : {std::pair<Shard, Shard>{{0, out}, {0, in}},
-                                          {{0, row + 1}, {0, in}},
-                                          {{row, out - row}, {0, in}},
-                                          {{0, out}, {0, column + 1}},
-                                          {{0, out}, {column, in - column}}}) {
-        const LinearWeight weight(Load(weights), model, {{"x", out, rows}}, in, columns);
+      const int64_t row = Int(0, out - 1);
+      for (const Shard& rows : {Shard{0, out}, {0, row + 1}, {row, out - row}}) {
+        const LinearWeight weight(Load(weights), model, {{"x", out, rows}}, in);
         ASSERT_EQ(weight.num_rows(), rows.count);
-        ExpectRows(weight, dtype, rows, columns, reference);
-        ExpectProducts(weight, dtype, rows, columns, reference);
+        ExpectRows(weight, dtype, rows, reference);
+        ExpectProducts(weight, dtype, rows, reference);
       }
     }
   }
@@ -181,38 +177,38 @@ class QuantLinearTest : public testing::Test, protected testing_support::RandomV
     return std::ldexp(largest, -8);
   }
 
-  void ExpectRows(const LinearWeight& weight, kernels::DType dtype, Shard rows, Shard columns, Matrix& reference) {
-    std::vector<float> values(static_cast<size_t>(columns.count));
+  void ExpectRows(const LinearWeight& weight, kernels::DType dtype, Shard rows, Matrix& reference) {
+    std::vector<float> values(static_cast<size_t>(reference.columns));
     weight.Reserve(step_, 1);
     for (int64_t n = 0; n < rows.count; ++n) {
       const uint64_t before = testing_support::NumAllocations();
       weight.UnpackRow(step_, n, 0, values.data());
       EXPECT_EQ(testing_support::NumAllocations() - before, 0u);
       const double rounding = ScaleRounding(dtype, reference, rows.begin + n);
-      for (int64_t k = 0; k < columns.count; ++k) {
-        const double expected = reference.at(rows.begin + n, columns.begin + k);
+      for (int64_t k = 0; k < reference.columns; ++k) {
+        const double expected = reference.at(rows.begin + n, k);
         ASSERT_NEAR(values[static_cast<size_t>(k)], expected, rounding + 1e-6 * std::abs(expected));
       }
     }
   }
 
-  void ExpectProducts(const LinearWeight& weight, kernels::DType dtype, Shard rows, Shard columns, Matrix& reference) {
+  void ExpectProducts(const LinearWeight& weight, kernels::DType dtype, Shard rows, Matrix& reference) {
     const int64_t num_x = Int(2, 9);
-    const std::vector<float> x = Floats(num_x * columns.count), bias = Floats(rows.count);
+    const std::vector<float> x = Floats(num_x * reference.columns), bias = Floats(rows.count);
     std::vector<float> y(static_cast<size_t>(num_x * rows.count)), one(static_cast<size_t>(rows.count));
-    weight.Multiply(step_, bias.data(), x.data(), columns.count, num_x, y.data(), rows.count);
+    weight.Multiply(step_, bias.data(), x.data(), reference.columns, num_x, y.data(), rows.count);
     for (int64_t r = 0; r < num_x; ++r) {
-      const float* x_row = x.data() + r * columns.count;
-      weight.Multiply(step_, bias.data(), x_row, columns.count, 1, one.data(), rows.count);
+      const float* x_row = x.data() + r * reference.columns;
+      weight.Multiply(step_, bias.data(), x_row, reference.columns, 1, one.data(), rows.count);
       double largest_x = 0.0;
-      for (int64_t k = 0; k < columns.count; ++k) largest_x = std::max(largest_x, std::abs(double{x_row[k]}));
+      for (int64_t k = 0; k < reference.columns; ++k) largest_x = std::max(largest_x, std::abs(double{x_row[k]}));
       const double rounding_of_x = dtype == kernels::DType::kFloat32 ? 0.0 : largest_x / 254.0;
       for (int64_t n = 0; n < rows.count; ++n) {
         ASSERT_EQ(one[static_cast<size_t>(n)], y[static_cast<size_t>(r * rows.count + n)]);
         const double rounding_of_w = ScaleRounding(dtype, reference, rows.begin + n);
         double sum = bias[static_cast<size_t>(n)], magnitude = 1.0, rounding = 0.0;
-        for (int64_t k = 0; k < columns.count; ++k) {
-          const double w = reference.at(rows.begin + n, columns.begin + k);
+        for (int64_t k = 0; k < reference.columns; ++k) {
+          const double w = reference.at(rows.begin + n, k);
           sum += x_row[k] * w;
           magnitude += std::abs(x_row[k] * w);
           rounding += std::abs(w) * rounding_of_x + std::abs(x_row[k]) * rounding_of_w;
@@ -428,7 +424,7 @@ TEST_F(QuantLinearTest, QuantizingQuantizedWeightsIsRejected) {
   weights.Add("x.weight", kernels::WeightType::kQ8_0, {2, 32}, std::vector<uint8_t>(68));
   ModelConfig model;
   model.quantization.method = QuantizationMethod::kInt4;
-  EXPECT_THROW(LinearWeight(Load(weights), model, {{"x", 2, {0, 2}}}, 32, {0, 32}), ConfigError);
+  EXPECT_THROW(LinearWeight(Load(weights), model, {{"x", 2, {0, 2}}}, 32), ConfigError);
 }
 
 TEST_F(QuantLinearTest, ExpertGatesAreNotQuantizedAtLoad) {
@@ -439,7 +435,7 @@ TEST_F(QuantLinearTest, ExpertGatesAreNotQuantizedAtLoad) {
   for (const auto& [name, is_float] :
        {std::pair<std::string, bool>{"mlp.gate", true}, {"mlp.shared_expert_gate", true}, {"mlp.gate_proj", false}}) {
     weights.Add(name + ".weight", kernels::WeightType::kFloat32, {8, 64}, values);
-    const LinearWeight weight(Load(weights), model, {{name, 8, {0, 8}}}, 64, {0, 64});
+    const LinearWeight weight(Load(weights), model, {{name, 8, {0, 8}}}, 64);
     std::vector<float> row(64);
     weight.UnpackRow(step_, 5, 0, row.data());
     EXPECT_EQ(std::equal(row.begin(), row.end(), values.begin() + 5 * 64), is_float) << name;
@@ -456,7 +452,7 @@ TEST_F(QuantLinearTest, GroupIndexOutOfRangeIsRejected) {
     std::vector<int32_t> index(32, 1);
     index[31] = bad;
     weights.Add("x.g_idx", kernels::WeightType::kInt32, {32}, index);
-    EXPECT_THROW(LinearWeight(Load(weights), model, {{"x", 8, {0, 8}}}, 32, {0, 32}), ModelError);
+    EXPECT_THROW(LinearWeight(Load(weights), model, {{"x", 8, {0, 8}}}, 32), ModelError);
   }
 }
 

@@ -1,5 +1,5 @@
 // Tests that a request of every decoder family computes the same bits alone and in a batch, with its prompt whole or in
-// chunks. Runs on two ranks are compared only with other runs on two ranks.
+// chunks.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -112,7 +112,7 @@ TEST_F(BatchProgramTest, RecordOfARowIsTheSameUnderDifferentSchedules) {
       {"--ordered"},
       {"-dp", "2"},
       {"-dp", "3", "--num-kv-blocks", "12", "--max-model-len", "128"},
-      {"-dp", "2", "-tp", "1", "--max-num-seqs", "2"}};
+      {"-dp", "2", "-tp", "2", "--max-num-seqs", "2"}};
   for (std::vector<std::string> flags : variants) {
     const std::string name = flags[0];
     flags.push_back(input);

@@ -101,13 +101,12 @@ TEST_P(LatentAttentionTypesTest, SchedulesDoNotChangeResultsWithAnyTypeOfTheKVCa
   const std::vector<TestRequest> requests = Requests();
   for (const kernels::KVDType dtype :
        {kernels::KVDType::kFloat32, kernels::KVDType::kFloat16, kernels::KVDType::kBFloat16, kernels::KVDType::kInt8}) {
-    for (const int64_t ranks : {1, 2}) {
-      VllmConfig alone = Config(1, 2048, false);
-      alone.cache.kv_cache_memory_bytes = int64_t{16} << 20;
-      alone.cache.cache_dtype = dtype;
-      alone.parallel.tensor_parallel_size = ranks;
-      alone.Finalize();
-      const auto base = RunRequests(alone, tokenizer, requests, {.one_at_a_time = true}).outputs;
+    VllmConfig alone = Config(1, 2048, false);
+    alone.cache.kv_cache_memory_bytes = int64_t{16} << 20;
+    alone.cache.cache_dtype = dtype;
+    alone.Finalize();
+    const auto base = RunRequests(alone, tokenizer, requests, {.one_at_a_time = true}).outputs;
+    for (const int64_t ranks : {1, 2, 4}) {
       VllmConfig config = Config(16, 9, true);
       config.cache.num_blocks_override = 24;
       config.cache.cache_dtype = dtype;

@@ -153,12 +153,16 @@ TEST_F(InvariantTest, ThreadsPerRankAndTheClientDoNotChangeResults) {
   ExpectBase({}, {.in_process = true});
 }
 
-TEST_F(InvariantTest, SchedulesDoNotChangeResultsOfTwoRanks) {
-  base_ = RunRequests(MakeConfig(Directory(), {.max_num_seqs = 1, .ranks = 2}), tokenizer_, requests_,
-                      {.one_at_a_time = true})
-              .outputs;
-  ExpectBase({.max_num_seqs = 64, .ranks = 2});
-  ExpectBase({.max_num_seqs = 7, .max_num_batched_tokens = 33, .prefix_caching = false, .num_blocks = 24, .ranks = 2});
+TEST_F(InvariantTest, NumberOfRanksDoesNotChangeResults) {
+  for (const int64_t ranks : {2, 4}) {
+    ExpectBase({.max_num_seqs = 64, .ranks = ranks});
+    ExpectBase({.max_num_seqs = 7,
+                .max_num_batched_tokens = 33,
+                .prefix_caching = false,
+                .num_blocks = 24,
+                .ranks = ranks,
+                .threads = 2});
+  }
 }
 
 TEST_F(InvariantTest, NumberOfEnginesDoesNotChangeResults) {
@@ -174,9 +178,6 @@ TEST_F(InvariantTest, NumberOfEnginesDoesNotChangeResults) {
 }
 
 TEST_F(InvariantTest, NumberOfEnginesDoesNotChangeResultsOfTwoRanks) {
-  base_ = RunRequests(MakeConfig(Directory(), {.max_num_seqs = 1, .ranks = 2}), tokenizer_, requests_,
-                      {.one_at_a_time = true})
-              .outputs;
   ExpectBase({.max_num_seqs = 64, .ranks = 2, .engines = 2});
 }
 
@@ -195,9 +196,6 @@ TEST_F(InvariantTest, CancelledStepsDoNotChangeResults) {
 }
 
 TEST_F(InvariantTest, CancelledStepsDoNotChangeResultsOfTwoRanks) {
-  base_ = RunRequests(MakeConfig(Directory(), {.max_num_seqs = 1, .ranks = 2}), tokenizer_, requests_,
-                      {.one_at_a_time = true})
-              .outputs;
   int64_t num_cancelled = 0;
   const auto plan = [&num_cancelled](int64_t attempt) { return attempt % 3 == 2 ? num_cancelled++ * 13 % 250 : -1; };
   const RunHow how = {.in_process = true, .factory = CancellingExecutor::Factory(plan)};
@@ -218,6 +216,7 @@ TEST_F(InvariantTest, SchedulesDoNotChangeResultsForAnyInstructionSetOrType) {
           RunRequests(MakeConfig(Directory(), {.max_num_seqs = 3, .dtype = dtype, .isa = isa}), tokenizer_, requests_)
               .outputs;
       ExpectBase({.max_num_batched_tokens = 60, .dtype = dtype, .isa = isa});
+      ExpectBase({.max_num_batched_tokens = 60, .ranks = 2, .dtype = dtype, .isa = isa});
     }
   }
 }

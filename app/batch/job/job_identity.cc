@@ -29,10 +29,11 @@ constexpr auto kFreeFlags = std::to_array<std::string_view>(
     {// the model's identity is its digest
      "model",
      // the engine gives the same tokens with every value of these
-     "packed-cache-size", "kv-disk-cache", "data-parallel-size", "threads-per-rank", "max-num-seqs", "max-loras",
-     "max-lora-rank", "max-cpu-loras", "max-num-batched-tokens", "long-prefill-token-threshold", "block-size",
-     "kv-cache-memory", "num-kv-blocks", "enable-prefix-caching", "enable-chunked-prefill", "enable-jump-decoding",
-     "speculative-config", "scheduling-policy", "max-output-memory", "publish", "trace",
+     "packed-cache-size", "kv-disk-cache", "data-parallel-size", "tensor-parallel-size", "threads-per-rank",
+     "max-num-seqs", "max-loras", "max-lora-rank", "max-cpu-loras", "max-num-batched-tokens",
+     "long-prefill-token-threshold", "block-size", "kv-cache-memory", "num-kv-blocks", "enable-prefix-caching",
+     "enable-chunked-prefill", "enable-jump-decoding", "speculative-config", "scheduling-policy", "max-output-memory",
+     "publish", "trace",
      // compared as what they stand for
      "isa", "preset", "param",
      // what the program shows and stores

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "engine/layers/column_gather.h"
 #include "engine/layers/for_each_row.h"
 #include "kernels/matrix/packed_matrix.h"
 
@@ -125,10 +126,11 @@ AltUpStreams::AltUpStreams(const LoadContext& load, const ModelConfig& model, co
                            const AltUpStreamsSpec& spec)
     : step_(load.step),
       hidden_size_(model.hidden_size),
-      shard_(ShardOf(model.hidden_size, load.step.rank(), load.step.world_size())) {
-  const auto add = [&](const std::string& name, std::deque<RowParallelLinear>& linears) {
+      shard_(ShardOfRows(model.hidden_size, load.step.rank(), load.step.world_size())) {
+  const auto add = [&](const std::string& name, std::deque<ColumnParallelLinear>& linears) {
     for (int64_t i = 0; i + 1 < spec.num_streams; ++i) {
-      linears.emplace_back(load, model, prefix + name + std::to_string(i), hidden_size_, hidden_size_, shard_, false);
+      linears.emplace_back(load, model, hidden_size_,
+                           std::vector<OutputSlice>{{prefix + name + std::to_string(i), hidden_size_, shard_}}, false);
     }
   };
   add(spec.projections, projections_);
@@ -136,15 +138,16 @@ AltUpStreams::AltUpStreams(const LoadContext& load, const ModelConfig& model, co
 }
 
 void AltUpStreams::Reserve(int64_t max_tokens) const {
-  for (const RowParallelLinear& projection : projections_) projection.Reserve(max_tokens);
-  for (const RowParallelLinear& projection : unembed_projections_) projection.Reserve(max_tokens);
+  for (const ColumnParallelLinear& projection : projections_) projection.Reserve(max_tokens);
+  for (const ColumnParallelLinear& projection : unembed_projections_) projection.Reserve(max_tokens);
 }
 
-void AltUpStreams::Project(const RowParallelLinear& projection, const float* x, const float* target, int64_t num_tokens,
-                           float* y, const int32_t* lora_slots) const {
+void AltUpStreams::Project(const ColumnParallelLinear& projection, const float* x, const float* target,
+                           int64_t num_tokens, float* y, const int32_t* lora_slots) const {
   // transformers' lower limit of the mean square.
   constexpr float kMinSquare = 1e-5f;
-  projection.Forward(x + shard_.begin, hidden_size_, num_tokens, y, lora_slots);
+  projection.Forward(x, hidden_size_, num_tokens, y + shard_.begin, hidden_size_, lora_slots);
+  AllGather(step_, {&shard_, 1}, num_tokens, hidden_size_, y);
   const auto size = static_cast<float>(hidden_size_);
   ForEachRow(step_, num_tokens, 3 * hidden_size_, [&](int64_t row) {
     const kernels::Kernels& kernels = *step_.kernels;

@@ -85,13 +85,13 @@ class AltUpStreams {
 
  private:
   // Computes y = projection(x) for rows of hidden_size elements, scaled to the magnitude of `target`.
-  void Project(const RowParallelLinear& projection, const float* x, const float* target, int64_t num_tokens, float* y,
-               const int32_t* lora_slots) const;
+  void Project(const ColumnParallelLinear& projection, const float* x, const float* target, int64_t num_tokens,
+               float* y, const int32_t* lora_slots) const;
 
   const StepContext& step_;
   int64_t hidden_size_;
-  Shard shard_;  // the rank's columns of the projections
-  std::deque<RowParallelLinear> projections_, unembed_projections_;
+  Shard shard_;  // the rank's outputs of the projections
+  std::deque<ColumnParallelLinear> projections_, unembed_projections_;
 };
 
 }  // namespace vllm

@@ -9,10 +9,11 @@ namespace vllm {
 Laurel::Laurel(const LoadContext& load, const ModelConfig& model, const std::string& prefix, const LaurelSpec& spec)
     : step_(load.step),
       hidden_size_(model.hidden_size),
-      shard_(ShardOf(spec.rank, load.step.rank(), load.step.world_size())),
+      shard_(ShardOfRows(spec.rank, load.step.rank(), load.step.world_size())),
       left_(load, model, model.hidden_size,
             std::vector<OutputSlice>{{prefix + spec.prefix + "linear_left", spec.rank, shard_}}, false),
-      right_(load, model, prefix + spec.prefix + "linear_right", model.hidden_size, spec.rank, shard_, false),
+      right_(load, model, prefix + spec.prefix + "linear_right", model.hidden_size,
+             ShardsOfRows(spec.rank, load.step.world_size()), false),
       norm_(load, prefix + spec.prefix + "post_laurel_norm", model.hidden_size, spec.norm) {}
 
 void Laurel::Forward(const float* x, int64_t num_tokens, float* scratch, float* out, const int32_t* lora_slots) const {

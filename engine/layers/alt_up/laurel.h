@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "engine/layers/linear/gathered_linear.h"
 #include "engine/layers/linear/linear.h"
 #include "engine/layers/load_context.h"
 #include "engine/layers/norm.h"
@@ -36,7 +37,7 @@ class Laurel {
   int64_t hidden_size_;
   Shard shard_;  // of the rank of the branch
   ColumnParallelLinear left_;
-  RowParallelLinear right_;
+  GatheredLinear right_;
   Norm norm_;
 };
 

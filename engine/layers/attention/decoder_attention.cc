@@ -96,8 +96,8 @@ DecoderAttention::DecoderAttention(const LoadContext& load, const ModelConfig& m
       clip_qkv_(static_cast<float>(spec.clip_qkv)),
       kv_layer_{shards_.kv_heads.count, head_dim_, spec.sliding_window, spec.look_ahead},
       qkv_proj_(load, model, model.hidden_size, QkvSlices(model, prefix, spec, shards_), spec.qkv_bias),
-      o_proj_(load, model, prefix + spec.o_proj, model.hidden_size, model.num_attention_heads * head_dim_,
-              {shards_.heads.begin * head_dim_, q_size_}, spec.o_bias),
+      o_proj_(load, model, prefix + spec.o_proj, model.hidden_size,
+              ShardsOfHeads(model.num_attention_heads, head_dim_, load.step.world_size()), spec.o_bias),
       qk_norm_(load, prefix, spec.qk_norm, head_dim_, {model.num_attention_heads, shards_.heads, true},
                spec.kv_source_layer >= 0 ? HeadRange{}
                                          : HeadRange{spec.num_kv_heads, shards_.kv_heads, shards_.first_of_kv_heads}),

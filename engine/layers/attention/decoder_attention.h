@@ -11,6 +11,7 @@
 #include "engine/layers/attention/attention.h"
 #include "engine/layers/attention/qk_norm.h"
 #include "engine/layers/head_shards.h"
+#include "engine/layers/linear/gathered_linear.h"
 #include "engine/layers/linear/linear.h"
 #include "engine/layers/load_context.h"
 
@@ -74,7 +75,9 @@ class DecoderAttention {
 
   const KVCacheSpec& kv_layer() const { return kv_layer_; }
   // Number of floats in the scratch of Forward.
-  int64_t scratch_floats(int64_t num_tokens) const { return num_tokens * (row_floats() + q_size_ + 2); }
+  int64_t scratch_floats(int64_t num_tokens) const {
+    return num_tokens * (row_floats() + q_size_ + qk_norm_.num_sums());
+  }
   // Reserves the rank's scratch for Forward with up to `max_tokens` tokens.
   void Reserve(int64_t max_tokens) const {
     qkv_proj_.Reserve(max_tokens);
@@ -103,7 +106,7 @@ class DecoderAttention {
   float clip_qkv_;
   KVCacheSpec kv_layer_;
   ColumnParallelLinear qkv_proj_;
-  RowParallelLinear o_proj_;
+  GatheredLinear o_proj_;
   QkNorm qk_norm_;
   std::optional<Norm> v_norm_;
   Attention attention_;

@@ -32,7 +32,7 @@ std::vector<float> ReadRows(const LoadContext& load, ModelConfig model, const He
   TemporaryMemory memory(load.memory);
   const LoadContext exact{load.config, load.weights, memory, load.step};
   const OutputSlice slice{rows.name, rows.num_heads * rows.rows_per_head, {begin, rows.num_rows}};
-  const LinearWeight weight(exact, model, {slice}, rows.num_columns, {0, rows.num_columns});
+  const LinearWeight weight(exact, model, {slice}, rows.num_columns);
   if (OnlyLooksUp(load)) return {};
   weight.Reserve(load.step, 1);
   std::vector<float> values(static_cast<size_t>(rows.num_rows * rows.num_columns));

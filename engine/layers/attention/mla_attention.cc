@@ -59,8 +59,8 @@ MLAAttention::MLAAttention(const LoadContext& load, const ModelConfig& model, si
       kv_a_norm_(load, prefix + "kv_a_layernorm", spec.kv_lora_rank, {.eps = spec.norm_eps}),
       w_uk_(load, model, KeyRows(load, prefix, model.num_attention_heads, spec), shards_.heads),
       w_uv_(load, model, ValueRows(load, prefix, model.num_attention_heads, spec), shards_.heads),
-      o_proj_(load, model, prefix + "o_proj", model.hidden_size, model.num_attention_heads * spec.v_head_dim,
-              {shards_.heads.begin * spec.v_head_dim, num_heads() * spec.v_head_dim}, spec.has_bias),
+      o_proj_(load, model, prefix + "o_proj", model.hidden_size,
+              ShardsOfHeads(model.num_attention_heads, spec.v_head_dim, load.step.world_size()), spec.has_bias),
       attention_(load.step, kv_layer, kv_layer_, num_heads(), static_cast<float>(spec.scale)) {
   if (spec.q_lora_rank == 0) return;
   q_a_proj_.emplace(load, model, model.hidden_size,

@@ -15,6 +15,7 @@
 #include "engine/layers/attention/attention.h"
 #include "engine/layers/attention/decoder_attention.h"
 #include "engine/layers/attention/head_linear.h"
+#include "engine/layers/linear/gathered_linear.h"
 #include "engine/layers/linear/linear.h"
 #include "engine/layers/load_context.h"
 #include "engine/layers/norm.h"
@@ -80,7 +81,7 @@ class MLAAttention {
   Norm kv_a_norm_;
   HeadLinear w_uk_;  // the transpose of W_UK: [kv_lora_rank, qk_nope_head_dim]
   HeadLinear w_uv_;  // [v_head_dim, kv_lora_rank]
-  RowParallelLinear o_proj_;
+  GatheredLinear o_proj_;
   Attention attention_;
 };
 

@@ -3,7 +3,9 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <span>
 
+#include "engine/layers/column_gather.h"
 #include "engine/layers/for_each_row.h"
 
 namespace vllm {
@@ -76,24 +78,37 @@ void QkNorm::Forward(float* heads, int64_t stride, int64_t num_rows, float* sums
   });
 }
 
+template <typename F>
+void QkNorm::SumHeads(const float* heads, int64_t stride, int64_t num_rows, float* sums, const F& sum_of) const {
+  const Shard& q = queries_.shard;
+  const Shard& k = keys_.shard;
+  ForEachRow(step_, num_rows, (q.count + k.count) * head_dim_, [&](int64_t row) {
+    const float* head = heads + row * stride;
+    float* const row_sums = sums + row * num_sums();
+    for (int64_t i = 0; i < q.count; ++i, head += head_dim_) row_sums[q.begin + i] = sum_of(head);
+    for (int64_t i = 0; i < k.count; ++i, head += head_dim_) row_sums[queries_.total + k.begin + i] = sum_of(head);
+  });
+  const std::array<Shard, 2> own = {{q, {queries_.total + k.begin, k.count}}};
+  AllGather(step_, std::span(own).first(keys_.counts ? 2 : 1), num_rows, num_sums(), sums);
+}
+
+std::pair<float, float> QkNorm::Means(const float* sums) const {
+  const float q = std::accumulate(sums, sums + queries_.total, 0.0f);
+  const float k = std::accumulate(sums + queries_.total, sums + num_sums(), 0.0f);
+  return {q / static_cast<float>(queries_.total * head_dim_), k / static_cast<float>(keys_.total * head_dim_)};
+}
+
 void QkNorm::ForwardWhole(float* heads, int64_t stride, int64_t num_rows, float* sums) const {
   const auto q_size = static_cast<int64_t>(q_weight_.size());
   const auto k_size = static_cast<int64_t>(k_weight_.size());
   const kernels::Kernels& kernels = *step_.kernels;
   if (subtracts_mean_) SubtractMeans(heads, stride, num_rows, sums);
-  ForEachRow(step_, num_rows, q_size + k_size, [&](int64_t row) {
-    const float* q = heads + row * stride;
-    sums[2 * row] = kernels.sum_of_squares(q, q_size);
-    sums[2 * row + 1] = keys_.counts ? kernels.sum_of_squares(q + q_size, k_size) : 0.0f;
-  });
-  step_.communicator->AllReduce(sums, 2 * num_rows);
-  const auto q_total = static_cast<float>(queries_.total * head_dim_);
-  const auto k_total = static_cast<float>(keys_.total * head_dim_);
+  SumHeads(heads, stride, num_rows, sums, [&](const float* head) { return kernels.sum_of_squares(head, head_dim_); });
   ForEachRow(step_, num_rows, q_size + k_size, [&](int64_t row) {
     float* q = heads + row * stride;
-    kernels.mul_scaled(q, q_weight_.data(), 1.0f / std::sqrt(sums[2 * row] / q_total + eps_), q_size, q);
-    kernels.mul_scaled(q + q_size, k_weight_.data(), 1.0f / std::sqrt(sums[2 * row + 1] / k_total + eps_), k_size,
-                       q + q_size);
+    const auto [q_mean, k_mean] = Means(sums + row * num_sums());
+    kernels.mul_scaled(q, q_weight_.data(), 1.0f / std::sqrt(q_mean + eps_), q_size, q);
+    kernels.mul_scaled(q + q_size, k_weight_.data(), 1.0f / std::sqrt(k_mean + eps_), k_size, q + q_size);
     if (q_bias_.empty()) return;
     kernels.add(q, q_bias_.data(), q_size);
     kernels.add(q + q_size, k_bias_.data(), k_size);
@@ -103,17 +118,10 @@ void QkNorm::ForwardWhole(float* heads, int64_t stride, int64_t num_rows, float*
 void QkNorm::SubtractMeans(float* heads, int64_t stride, int64_t num_rows, float* sums) const {
   const auto q_size = static_cast<int64_t>(q_weight_.size());
   const auto k_size = static_cast<int64_t>(k_weight_.size());
-  ForEachRow(step_, num_rows, q_size + k_size, [&](int64_t row) {
-    const float* q = heads + row * stride;
-    sums[2 * row] = Sum(q, q_size);
-    sums[2 * row + 1] = keys_.counts ? Sum(q + q_size, k_size) : 0.0f;
-  });
-  step_.communicator->AllReduce(sums, 2 * num_rows);
-  const auto q_total = static_cast<float>(queries_.total * head_dim_);
-  const auto k_total = static_cast<float>(keys_.total * head_dim_);
+  SumHeads(heads, stride, num_rows, sums, [&](const float* head) { return Sum(head, head_dim_); });
   ForEachRow(step_, num_rows, q_size + k_size, [&](int64_t row) {
     float* q = heads + row * stride;
-    const float q_mean = sums[2 * row] / q_total, k_mean = sums[2 * row + 1] / k_total;
+    const auto [q_mean, k_mean] = Means(sums + row * num_sums());
     for (int64_t i = 0; i < q_size; ++i) q[i] -= q_mean;
     for (int64_t i = q_size; i < q_size + k_size; ++i) q[i] -= k_mean;
   });

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/layers/load_context.h"
@@ -28,7 +29,7 @@ struct QkNormSpec {
 struct HeadRange {
   int64_t total = 0;
   Shard shard;
-  // False if these heads are copies of another rank's heads, because a sum over ranks must count each head once.
+  // False if these heads are copies of another rank's heads, which that rank sends to the others.
   bool counts = true;
 };
 
@@ -38,13 +39,21 @@ class QkNorm {
   QkNorm(const LoadContext& load, const std::string& prefix, const QkNormSpec& spec, int64_t head_dim,
          const HeadRange& queries, const HeadRange& keys);
 
-  // heads: [num_rows, stride]; each row has the rank's query heads, then its key heads. sums: scratch of [num_rows, 2],
-  // used by kWhole only.
+  // Number of floats per row in the scratch of Forward.
+  int64_t num_sums() const { return kind_ == QkNormKind::kWhole ? queries_.total + keys_.total : 0; }
+  // heads: [num_rows, stride]; each row has the rank's query heads, then its key heads. sums: scratch of [num_rows,
+  // num_sums()].
   void Forward(float* heads, int64_t stride, int64_t num_rows, float* sums) const;
 
  private:
   void ForwardWhole(float* heads, int64_t stride, int64_t num_rows, float* sums) const;
-  // Subtracts the mean of all query heads from each query head, and the same for the keys. sums: [num_rows, 2]
+  // Fills sums, [num_rows, num_sums()], with sum_of(head) of all query heads, then of all key heads of all ranks.
+  template <typename F>
+  void SumHeads(const float* heads, int64_t stride, int64_t num_rows, float* sums, const F& sum_of) const;
+  // Returns the sums of a row divided by the number of elements: of the query heads, and of the key heads. Adds in
+  // ascending order of heads, for any number of ranks.
+  std::pair<float, float> Means(const float* sums) const;
+  // Subtracts the mean of all query heads from each query head, and the same for the keys.
   void SubtractMeans(float* heads, int64_t stride, int64_t num_rows, float* sums) const;
 
   const StepContext& step_;

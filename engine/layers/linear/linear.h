@@ -1,6 +1,5 @@
-// Linear layers y = x W^T + b, split over ranks by columns of y (ColumnParallelLinear) or of x (RowParallelLinear), as
-// in Megatron and vLLM. Owned by the block or model that uses them. Each rank loads its own shard and calls Forward on
-// its thread.
+// ColumnParallelLinear: a linear layer y = x W^T + b, split over ranks by columns of y, as in Megatron and vLLM. Owned
+// by the block or model that uses it. Each rank loads its own shard and calls Forward on its thread.
 #pragma once
 
 #include <cstdint>
@@ -34,36 +33,18 @@ class ColumnParallelLinear {
   void Forward(const float* x, int64_t x_stride, int64_t num_rows, float* y, int64_t y_stride,
                const int32_t* lora_slots = nullptr) const;
 
- private:
-  const StepContext& step_;
-  LinearWeight weight_;
-  std::vector<float> bias_;
-  LoRALinear lora_;
-};
-
-// The rank's columns of one checkpoint matrix. Forward all-reduces the ranks' partial sums, then adds the bias. Without
-// `reduce`, Forward writes the rank's partial sum, for callers that add several partial sums before one all-reduce. In
-// that case only rank 0 adds the bias.
-class RowParallelLinear {
- public:
-  RowParallelLinear(const LoadContext& load, const ModelConfig& model, const std::string& name, int64_t out_features,
-                    int64_t total_in_features, Shard in_shard, bool has_bias, bool reduce = true);
-
-  void Reserve(int64_t max_rows) const {
-    weight_.Reserve(step_, max_rows);
-    lora_.Reserve(max_rows);
+  // For GatheredLinear: the matrix if the layer has only one, else null; [out_features()] or null; and whether an
+  // adapter changes any of the rows.
+  const LinearMatrix* matrix() const { return weight_.matrix(); }
+  const float* bias() const { return bias_.empty() ? nullptr : bias_.data(); }
+  bool HasAdapters(const int32_t* lora_slots, int64_t num_rows) const {
+    return lora_.HasAdapters(lora_slots, num_rows);
   }
-  // x: [num_rows, in_shard.count], with rows x_stride floats apart; y: [num_rows, out_features], contiguous. See
-  // ModelInput for lora_slots, [num_rows] or null.
-  void Forward(const float* x, int64_t x_stride, int64_t num_rows, float* y, const int32_t* lora_slots = nullptr) const;
 
  private:
-  bool IsReducedHere() const { return step_.world_size() > 1 && reduce_; }
-
   const StepContext& step_;
   LinearWeight weight_;
   std::vector<float> bias_;
-  bool reduce_;
   LoRALinear lora_;
 };
 

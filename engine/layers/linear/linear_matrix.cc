@@ -48,15 +48,6 @@ void ForEachRunOfPanels(const StepContext& step, const LinearCall& call, int64_t
   ForEachRun(step, num_panels, group, call.num_rows * num_columns * kernels::kPanelRows * group, f);
 }
 
-template <typename Pack>
-void PackTiles(const StepContext& step, Pack pack, const LinearCall& call,
-               const kernels::PackedActivationsView& tiles) {
-  ForEachRun(step, kernels::NumTiles(tiles.num_rows), 1, kPackingWork * kernels::kTileRows * tiles.num_columns,
-             [&](int64_t begin, int64_t end) {
-               for (int64_t tile = begin; tile < end; ++tile) pack(call.x, call.x_stride, tiles, tile);
-             });
-}
-
 // Returns scratch for x in the format that the kernel of `matrix` reads, or nullopt if the kernel reads x unchanged.
 std::optional<kernels::PackedActivationsView> TilesFor(const kernels::PackedMatrix& matrix, const StepContext& step,
                                                        int64_t num_rows) {
@@ -80,29 +71,55 @@ std::optional<kernels::PackedActivationsView> TilesFor(const DenseMatrix& /*matr
   return std::nullopt;
 }
 
-void MultiplyBy(const kernels::PackedMatrix& matrix, const StepContext& step, const LinearCall& call) {
+using PackFunction = decltype(kernels::TileKernels::pack_int8);
+
+// Returns the kernel that fills the tiles of TilesFor.
+PackFunction PackFunctionFor(const kernels::PackedMatrix& /*matrix*/, const StepContext& step) {
+  return step.kernels->tiles->pack_bfloat16;
+}
+PackFunction PackFunctionFor(const kernels::PackedQuantMatrix& /*matrix*/, const StepContext& step) {
+  return step.kernels->tiles->pack_int8;
+}
+
+void MultiplyTiles(const kernels::PackedMatrix& matrix, const StepContext& step,
+                   const kernels::PackedActivationsView& x, const LinearCall& call) {
   const kernels::PackedMatrixView& w = matrix.view();
-  const kernels::TileKernels& kernels = *step.kernels->tiles;
+  ForEachRunOfPanels(step, call, w.num_columns, w.num_panels(), [&](int64_t begin, int64_t end) {
+    step.kernels->tiles->linear_bfloat16(x, w, call.bias, call.y, call.y_stride, begin, end);
+  });
+}
+
+void MultiplyTiles(const kernels::PackedQuantMatrix& matrix, const StepContext& step,
+                   const kernels::PackedActivationsView& x, const LinearCall& call) {
+  const kernels::PackedQuantView& w = matrix.view();
+  ForEachRunOfPanels(step, call, w.num_columns, w.num_panels(), [&](int64_t begin, int64_t end) {
+    step.kernels->tiles->linear_quant(x, w, call.bias, call.y, call.y_stride, begin, end);
+  });
+}
+
+template <typename Matrix>
+void PackAndMultiply(const Matrix& matrix, const StepContext& step, const kernels::PackedActivationsView& tiles,
+                     const LinearCall& call) {
+  const PackFunction pack = PackFunctionFor(matrix, step);
+  ForEachRun(step, kernels::NumTiles(tiles.num_rows), 1, kPackingWork * kernels::kTileRows * tiles.num_columns,
+             [&](int64_t begin, int64_t end) {
+               for (int64_t tile = begin; tile < end; ++tile) pack(call.x, call.x_stride, tiles, tile);
+             });
+  MultiplyTiles(matrix, step, tiles, call);
+}
+
+void MultiplyBy(const kernels::PackedMatrix& matrix, const StepContext& step, const LinearCall& call) {
   if (const std::optional<kernels::PackedActivationsView> tiles = TilesFor(matrix, step, call.num_rows)) {
-    PackTiles(step, kernels.pack_bfloat16, call, *tiles);
-    ForEachRunOfPanels(step, call, w.num_columns, w.num_panels(), [&](int64_t begin, int64_t end) {
-      kernels.linear_bfloat16(*tiles, w, call.bias, call.y, call.y_stride, begin, end);
-    });
-    return;
+    return PackAndMultiply(matrix, step, *tiles, call);
   }
+  const kernels::PackedMatrixView& w = matrix.view();
   ForEachRunOfPanels(step, call, w.num_columns, w.num_panels(), [&](int64_t begin, int64_t end) {
     step.kernels->linear(call.x, call.x_stride, call.num_rows, w, call.bias, call.y, call.y_stride, begin, end);
   });
 }
 
 void MultiplyBy(const kernels::PackedQuantMatrix& matrix, const StepContext& step, const LinearCall& call) {
-  const kernels::PackedQuantView& w = matrix.view();
-  const kernels::TileKernels& kernels = *step.kernels->tiles;
-  const kernels::PackedActivationsView tiles = *TilesFor(matrix, step, call.num_rows);
-  PackTiles(step, kernels.pack_int8, call, tiles);
-  ForEachRunOfPanels(step, call, w.num_columns, w.num_panels(), [&](int64_t begin, int64_t end) {
-    kernels.linear_quant(tiles, w, call.bias, call.y, call.y_stride, begin, end);
-  });
+  PackAndMultiply(matrix, step, *TilesFor(matrix, step, call.num_rows), call);
 }
 
 void MultiplyBy(const kernels::CheckpointQuantMatrix& matrix, const StepContext& step, const LinearCall& call) {
@@ -205,6 +222,29 @@ void LinearMatrix::Multiply(const StepContext& step, const LinearCall& call) con
     ordered.x_stride = static_cast<int64_t>(column_order_.size());
   }
   std::visit([&](const auto& matrix) { MultiplyBy(matrix, step, ordered); }, matrix_);
+}
+
+std::optional<kernels::PackedActivationsView> LinearMatrix::PackedX(const StepContext& step, int64_t num_rows) const {
+  if (!column_order_.empty()) return std::nullopt;
+  return std::visit([&](const auto& matrix) { return TilesFor(matrix, step, num_rows); }, matrix_);
+}
+
+void LinearMatrix::PackTile(const StepContext& step, const float* x, int64_t x_stride,
+                            const kernels::PackedActivationsView& to) const {
+  if (const auto* packed = std::get_if<kernels::PackedMatrix>(&matrix_)) {
+    PackFunctionFor(*packed, step)(x, x_stride, to, 0);
+  } else {
+    PackFunctionFor(std::get<kernels::PackedQuantMatrix>(matrix_), step)(x, x_stride, to, 0);
+  }
+}
+
+void LinearMatrix::MultiplyPacked(const StepContext& step, const kernels::PackedActivationsView& x,
+                                  const LinearCall& call) const {
+  if (const auto* packed = std::get_if<kernels::PackedMatrix>(&matrix_)) {
+    MultiplyTiles(*packed, step, x, call);
+  } else {
+    MultiplyTiles(std::get<kernels::PackedQuantMatrix>(matrix_), step, x, call);
+  }
 }
 
 void LinearMatrix::UnpackRow(const StepContext& step, int64_t row, int thread, float* out) const {

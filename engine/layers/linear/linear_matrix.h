@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -53,6 +54,14 @@ class LinearMatrix {
   void Reserve(const StepContext& step, int64_t max_rows) const;
   // Computes `call` on the rank's threads.
   void Multiply(const StepContext& step, const LinearCall& call) const;
+  // The two halves of Multiply, for a matrix whose kernel packs x, which may then be packed by several ranks. PackedX
+  // returns the rank's scratch, which is valid until the next call, or nullopt if the kernel does not pack x.
+  std::optional<kernels::PackedActivationsView> PackedX(const StepContext& step, int64_t num_rows) const;
+  // Packs the single tile `to` of x. Several threads may pack different tiles.
+  void PackTile(const StepContext& step, const float* x, int64_t x_stride,
+                const kernels::PackedActivationsView& to) const;
+  // Computes `call` for the packed x.
+  void MultiplyPacked(const StepContext& step, const kernels::PackedActivationsView& x, const LinearCall& call) const;
   // Writes one row as float32 to out, [num_columns]. Concurrent calls need different values of `thread`, all below
   // the rank's number of threads. REQUIRES: Reserve was called.
   void UnpackRow(const StepContext& step, int64_t row, int thread, float* out) const;

@@ -8,7 +8,6 @@
 #include "engine/config/errors.h"
 #include "engine/config/escape.h"
 #include "engine/layers/linear/calibration_run.h"
-#include "engine/model_loader/calibration/scale_search.h"
 #include "engine/model_loader/quantization/float4.h"
 #include "engine/model_loader/quantization/groups.h"
 #include "engine/model_loader/quantization/loader.h"
@@ -19,21 +18,18 @@ namespace vllm {
 
 namespace {
 
-// Reads row `i` of a floating-point tensor, restricted to `columns`, as float32. The tensor is [out, in], or [in, out]
-// if `transposed`.
-void ReadRow(const TensorView& view, bool transposed, int64_t i, Shard columns, float* out) {
+// Reads row `i` of a floating-point tensor as float32. The tensor is [out, in], or [in, out] if `transposed`.
+void ReadRow(const TensorView& view, bool transposed, int64_t i, int64_t in_features, float* out) {
   const kernels::DType dtype = view.dtype();
   const auto size = static_cast<int64_t>(SizeOf(dtype));
-  if (!transposed) return kernels::ConvertToFloat(view.Row(i) + columns.begin * size, dtype, columns.count, out);
-  for (int64_t k = 0; k < columns.count; ++k)
-    kernels::ConvertToFloat(view.Row(columns.begin + k) + i * size, dtype, 1, out + k);
+  if (!transposed) return kernels::ConvertToFloat(view.Row(i), dtype, in_features, out);
+  for (int64_t k = 0; k < in_features; ++k) kernels::ConvertToFloat(view.Row(k) + i * size, dtype, 1, out + k);
 }
 
 // Returns the name of a slice, from which the names of its cache entries are built. With the same checkpoint and
 // packing settings, entries with the same name have the same bytes.
-std::string PartName(const OutputSlice& slice, Shard columns) {
-  const auto range = [](Shard shard) { return std::to_string(shard.begin) + "+" + std::to_string(shard.count); };
-  return slice.name + "[" + range(slice.shard) + "," + range(columns) + "]";
+std::string PartName(const OutputSlice& slice) {
+  return slice.name + "[" + std::to_string(slice.shard.begin) + "+" + std::to_string(slice.shard.count) + "]";
 }
 
 // Returns true for layers that choose or weight experts. They are not quantized at load: they have few rows, and the
@@ -70,7 +66,7 @@ const kernels::OpenBlas* LoadOpenBlas(const ModelConfig& model) {
 struct LinearWeight::FloatRows {
   std::vector<TensorView> views;
   std::vector<OutputSlice> slices;
-  Shard columns;
+  int64_t in_features = 0;
   bool transposed = false;
   int64_t num_rows = 0;
 
@@ -97,15 +93,14 @@ struct LinearWeight::FloatRows {
   }
   std::string Name() const {
     std::string name;
-    for (const OutputSlice& slice : slices) name += PartName(slice, columns);
+    for (const OutputSlice& slice : slices) name += PartName(slice);
     return name;
   }
-  // Sets all rows of the matrix to the codes of `weights`. Returns false if they do not have all rows, or if the
-  // columns begin within a group with one scale. `for_each_panel(f)` calls f(panel) for all panels of the matrix.
+  // Sets all rows of the matrix to the codes of `weights`. Returns false if they do not have all rows.
+  // `for_each_panel(f)` calls f(panel) for all panels of the matrix.
   template <typename ForEachPanel>
   bool Fill(const CalibratedWeights& weights, const ForEachPanel& for_each_panel,
             kernels::PackedQuantMatrix& matrix) const {
-    if (columns.begin % kGroupColumns != 0) return false;
     std::vector<CalibratedWeights::Row> found;
     for (const OutputSlice& slice : slices) {
       for (int64_t i = 0; i < slice.shard.count; ++i) {
@@ -120,31 +115,30 @@ struct LinearWeight::FloatRows {
         std::vector<uint8_t> codes(static_cast<size_t>(from->num_columns()));
         std::vector<float> scales(static_cast<size_t>(from->num_scales()));
         from->GetRow(from_row, codes.data(), scales.data());
-        matrix.SetRow(row, codes.data() + columns.begin, scales.data() + columns.begin / kGroupColumns, nullptr);
+        matrix.SetRow(row, codes.data(), scales.data(), nullptr);
       }
     });
     return true;
   }
-  // Reads row i of `view`, restricted to `columns`, as float32.
-  void Read(const TensorView& view, int64_t i, float* out) const { ReadRow(view, transposed, i, columns, out); }
+  // Reads row i of `view` as float32.
+  void Read(const TensorView& view, int64_t i, float* out) const { ReadRow(view, transposed, i, in_features, out); }
 };
 
 LinearWeight::LinearWeight(const LoadContext& load, const ModelConfig& model, const std::vector<OutputSlice>& slices,
-                           int64_t in_features, Shard columns, Use use)
-    : num_columns_(columns.count) {
+                           int64_t in_features, Use use)
+    : num_columns_(in_features) {
   if (load.config.linear_backend == LinearBackend::kOpenBlas && use == Use::kLinear) open_blas_ = LoadOpenBlas(model);
   const ForEach for_each = ForEachOf(load.step);
   FloatRows float_rows;
-  float_rows.columns = columns;
+  float_rows.in_features = in_features;
   float_rows.transposed = model.conv1d_weights && use == Use::kLinear;
   for (const OutputSlice& slice : slices) {
-    const MatrixPart part{slice.total_rows,  in_features,   slice.shard.begin,
-                          slice.shard.count, columns.begin, columns.count};
-    const std::string name = PartName(slice, columns);
+    const MatrixRows rows{slice.total_rows, in_features, slice.shard.begin, slice.shard.count};
+    const std::string name = PartName(slice);
     const kernels::BufferSource buffers =
         RoundsActivations(model) ? load.memory.TemporaryBuffers() : load.memory.Buffers(name);
     if (std::optional<CheckpointMatrix> stored =
-            LoadQuantized(load.weights, model, slice.name, part, buffers, for_each)) {
+            LoadQuantized(load.weights, model, slice.name, rows, buffers, for_each)) {
       RejectOpenBlas();
       AddFloatRows(load, model, float_rows, use);
       float_rows.Clear();
@@ -171,10 +165,10 @@ LinearWeight::LinearWeight(const LoadContext& load, const ModelConfig& model, co
     AddFloatRows(load, model, float_rows, use);
     float_rows.Clear();
     if (view.scale != 1.0f) {
-      AddStored(load, model, StoreGroups(OpenScaledNvfp4(view, part), part, buffers, for_each), name, for_each);
+      AddStored(load, model, StoreGroups(OpenScaledNvfp4(view, rows), rows, buffers, for_each), name, for_each);
       continue;
     }
-    AddBlocks(load, model, view, part, name, for_each);
+    AddBlocks(load, model, view, rows, name, for_each);
   }
   const bool is_float = slices.size() == float_rows.slices.size();
   AddFloatRows(load, model, float_rows, use);
@@ -219,16 +213,16 @@ void LinearWeight::AddStored(const LoadContext& load, const ModelConfig& model, 
 }
 
 void LinearWeight::AddBlocks(const LoadContext& load, const ModelConfig& model, const TensorView& view,
-                             const MatrixPart& part, const std::string& name, const ForEach& for_each) {
+                             const MatrixRows& rows, const std::string& name, const ForEach& for_each) {
   if (RoundsActivations(model)) {
-    if (const std::optional<BlocksView> blocks = ViewBlocks(view, part)) {
-      if (AddCodes(load, model, blocks->matrix, blocks->column_order, name, for_each)) return;
+    if (const std::optional<kernels::CheckpointQuantMatrixView> blocks = ViewBlocks(view, rows)) {
+      if (AddCodes(load, model, *blocks, {}, name, for_each)) return;
     } else {
-      CheckpointMatrix stored = StoreBlocks(view, part, load.memory.TemporaryBuffers(), for_each);
+      CheckpointMatrix stored = StoreBlocks(view, rows, load.memory.TemporaryBuffers(), for_each);
       return AddStored(load, model, std::move(stored), name, for_each);
     }
   }
-  Add(LinearMatrix(StoreBlocks(view, part, load.memory.Buffers(name), for_each)));
+  Add(LinearMatrix(StoreBlocks(view, rows, load.memory.Buffers(name), for_each)));
 }
 
 void LinearWeight::AddFloatRows(const LoadContext& load, const ModelConfig& model, const FloatRows& rows, Use use) {
@@ -278,7 +272,7 @@ void LinearWeight::AddFloatRows(const LoadContext& load, const ModelConfig& mode
       size_t count = 0;
       for_each_row(panel, [&](int64_t /*row*/, const TensorView& view, int64_t i) {
         const kernels::DType dtype = view.dtype();
-        sources[count] = {view.Row(i) + rows.columns.begin * static_cast<int64_t>(SizeOf(dtype)), dtype};
+        sources[count] = {view.Row(i), dtype};
         if (rows.transposed) {
           float* row_values = values.data() + static_cast<int64_t>(count) * num_columns_;
           rows.Read(view, i, row_values);

@@ -28,16 +28,19 @@ class LinearWeight {
   enum class Use : uint8_t { kLinear, kVocabulary };
 
   LinearWeight() = default;
-  // Stacks the slices' rows, with columns [columns.begin, columns.begin + columns.count) of in_features. A vocabulary
-  // matrix is never stored transposed and never uses OpenBLAS. Throws ModelError if a tensor cannot be used,
-  // ConfigError if OpenBLAS is selected without --dtype float32 or for quantized weights, or if --quantization is set
-  // and the weights are already quantized, and ResourceError if OpenBLAS cannot be loaded.
+  // Stacks the slices' rows. A vocabulary matrix is never stored transposed and never uses OpenBLAS. Throws ModelError
+  // if a tensor cannot be used, ConfigError if OpenBLAS is selected without --dtype float32 or for quantized weights,
+  // or if --quantization is set and the weights are already quantized, and ResourceError if OpenBLAS cannot be loaded.
   LinearWeight(const LoadContext& load, const ModelConfig& model, const std::vector<OutputSlice>& slices,
-               int64_t in_features, Shard columns, Use use = Use::kLinear);
+               int64_t in_features, Use use = Use::kLinear);
 
   int64_t num_rows() const { return num_rows_; }
   int64_t num_columns() const { return num_columns_; }
   size_t size_bytes() const;
+  // Returns the matrix if it is the only one and is not being calibrated, else null.
+  const LinearMatrix* matrix() const {
+    return parts_.size() == 1 && calibration_run_ == nullptr ? &parts_[0].matrix : nullptr;
+  }
 
   // Reserves the rank's scratch for UnpackRow, and for Multiply with up to `max_rows` rows of x.
   void Reserve(const StepContext& step, int64_t max_rows) const;
@@ -64,7 +67,7 @@ class LinearWeight {
                 const std::vector<int32_t>& column_order, const std::string& name, const ForEach& for_each);
   void AddStored(const LoadContext& load, const ModelConfig& model, CheckpointMatrix stored, const std::string& name,
                  const ForEach& for_each);
-  void AddBlocks(const LoadContext& load, const ModelConfig& model, const TensorView& view, const MatrixPart& part,
+  void AddBlocks(const LoadContext& load, const ModelConfig& model, const TensorView& view, const MatrixRows& rows,
                  const std::string& name, const ForEach& for_each);
   void AddFloatRows(const LoadContext& load, const ModelConfig& model, const FloatRows& rows, Use use);
 

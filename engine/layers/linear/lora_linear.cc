@@ -45,10 +45,7 @@ kernels::PackedMatrix PackFloats(kernels::DType dtype, int64_t num_rows, int64_t
   return matrix;
 }
 
-kernels::SourceRow RowOf(const TensorView& view, int64_t row, int64_t first_column = 0) {
-  const kernels::DType dtype = view.dtype();
-  return {view.Row(row) + first_column * static_cast<int64_t>(SizeOf(dtype)), dtype};
-}
+kernels::SourceRow RowOf(const TensorView& view, int64_t row) { return {view.Row(row), view.dtype()}; }
 
 std::vector<float> ReadVector(const TensorView& view) {
   std::vector<float> values(static_cast<size_t>(view.shape.back()));
@@ -83,7 +80,7 @@ struct LoRALinear::Shrink {
 };
 
 LoRALinear::LoRALinear(const LoadContext& load, Layer layer)
-    : step_(load.step), dtype_(load.config.model.dtype), layer_(std::move(layer)), num_inputs_(layer_.columns.count) {
+    : step_(load.step), dtype_(load.config.model.dtype), layer_(std::move(layer)) {
   for (const OutputSlice& slice : layer_.slices) num_outputs_ += slice.shard.count;
   if (load.lora != nullptr) load.lora->Register(this);
 }
@@ -129,11 +126,11 @@ void LoRALinear::Load(size_t slot) {
   adapter->rank = shrink.rank;
   if (shrink.rank > 0) {
     size_t next = 0;
-    adapter->a = PackFloats(dtype_, shrink.rank, num_inputs_, [&](int64_t row) {
+    adapter->a = PackFloats(dtype_, shrink.rank, layer_.in_features, [&](int64_t row) {
       while (row - shrink.modules[next].first_rank >= shrink.modules[next].module->rank) ++next;
       const Shrink::Module& from = shrink.modules[next];
       adapter->scales.push_back(static_cast<float>(from.module->scale));
-      return RowOf(from.module->a, row - from.first_rank, layer_.columns.begin);
+      return RowOf(from.module->a, row - from.first_rank);
     });
   }
   adapters_[slot] = std::move(adapter);
@@ -159,13 +156,13 @@ void LoRALinear::AddBlock(const TakenModule& taken, int64_t first_rank, Adapter&
   }
   const std::span<const float> base_bias =
       layer_.bias.empty() ? layer_.bias : layer_.bias.subspan(static_cast<size_t>(block.first_output), rows.size());
-  if (module.b_bias && layer_.adds_bias) {
+  if (module.b_bias) {
     const std::vector<float> bias = ReadVector(*module.b_bias);
     for (const int64_t row : rows) {
       block.b_bias.push_back(static_cast<float>(module.scale) * bias[static_cast<size_t>(row)]);
     }
   }
-  if (module.bias && layer_.adds_bias) {
+  if (module.bias) {
     const std::vector<float> bias = ReadVector(*module.bias);
     for (size_t i = 0; i < rows.size(); ++i) {
       block.bias.push_back(bias[static_cast<size_t>(rows[i])] - (base_bias.empty() ? 0.0f : base_bias[i]));
@@ -177,19 +174,19 @@ void LoRALinear::AddBlock(const TakenModule& taken, int64_t first_rank, Adapter&
     for (size_t i = 0; i < rows.size(); ++i) {
       block.magnitude.push_back(magnitude[static_cast<size_t>(rows[i])] / norms[i]);
     }
-    if (layer_.y_has_bias) block.base_bias.assign(base_bias.begin(), base_bias.end());
+    block.base_bias.assign(base_bias.begin(), base_bias.end());
   }
   if (block.b || !block.bias.empty()) adapter.blocks.push_back(std::move(block));
 }
 
-// Returns the norms of rows of W + scale * B A, over all ranks' columns. `rows` are the rows of B, the first of which
+// Returns the norms of rows of W + scale * B A. `rows` are the rows of B, the first of which
 // belongs to row first_output of layer_.weight.
 std::vector<float> LoRALinear::RowNorms(const LoRAModule& module, int64_t first_output,
                                         const std::vector<int64_t>& rows) const {
-  const int64_t width = layer_.columns.count;
+  const int64_t width = layer_.in_features;
   std::vector<float> a(static_cast<size_t>(module.rank * width));
   for (int64_t k = 0; k < module.rank; ++k) {
-    const kernels::SourceRow row = RowOf(module.a, k, layer_.columns.begin);
+    const kernels::SourceRow row = RowOf(module.a, k);
     kernels::ConvertToFloat(row.data, row.dtype, width, a.data() + k * width);
   }
   layer_.weight->Reserve(step_, 1);
@@ -203,10 +200,8 @@ std::vector<float> LoRALinear::RowNorms(const LoRAModule& module, int64_t first_
       const float factor = static_cast<float>(module.scale) * b[static_cast<size_t>(k)];
       step_.kernels->add_scaled(sum.data(), a.data() + k * width, factor, width);
     }
-    norms[static_cast<size_t>(i)] = step_.kernels->sum_of_squares(sum.data(), width);
+    norms[static_cast<size_t>(i)] = std::sqrt(step_.kernels->sum_of_squares(sum.data(), width));
   });
-  if (width != layer_.in_features) step_.communicator->AllReduce(norms.data(), static_cast<int64_t>(norms.size()));
-  for (float& norm : norms) norm = std::sqrt(norm);
   return norms;
 }
 
@@ -218,11 +213,17 @@ void LoRALinear::Reserve(int64_t max_rows) const {
   workspace.begin.reserve(adapters_.size() + 1);
   const int64_t rows = std::min(max_rows, kRowsAtOnce);
   workspace.pieces.reserve(static_cast<size_t>(rows));
-  Floats(workspace.x, rows * num_inputs_);
+  Floats(workspace.x, rows * layer_.in_features);
   Floats(workspace.shrunk, rows * max_rank_);
   Floats(workspace.delta, rows * num_outputs_);
   const size_t max_runs = static_cast<size_t>(num_outputs_ / kernels::kPanelRows) + layer_.slices.size();
   workspace.runs.reserve(max_runs * static_cast<size_t>(rows));
+}
+
+bool LoRALinear::HasAdapters(const int32_t* slots, int64_t num_rows) const {
+  if (slots == nullptr || adapters_.empty()) return false;
+  return std::any_of(slots, slots + num_rows,
+                     [this](int32_t slot) { return slot >= 0 && adapters_[static_cast<size_t>(slot)] != nullptr; });
 }
 
 void LoRALinear::Add(const int32_t* slots, const float* x, int64_t x_stride, int64_t num_rows, float* y,
@@ -261,7 +262,7 @@ void LoRALinear::Add(const int32_t* slots, const float* x, int64_t x_stride, int
 void LoRALinear::AddRound(const Round& round) const {
   LoRAWorkspace& workspace = step_.workspace->lora;
   const auto count = static_cast<int64_t>(round.rows.size());
-  Floats(workspace.x, count * num_inputs_);
+  Floats(workspace.x, count * layer_.in_features);
   Floats(workspace.shrunk, count * max_rank_);
   Floats(workspace.delta, count * num_outputs_);
 
@@ -288,7 +289,7 @@ void LoRALinear::AddRound(const Round& round) const {
     piece.count -= kRowsPerPiece;
     workspace.pieces.insert(workspace.pieces.begin() + static_cast<std::ptrdiff_t>(i) + 1, piece);
   }
-  ForEachTask(step_, static_cast<int64_t>(workspace.pieces.size()), count * num_inputs_ * max_rank_,
+  ForEachTask(step_, static_cast<int64_t>(workspace.pieces.size()), count * layer_.in_features * max_rank_,
               [&](int64_t i) { ShrinkPiece(round, workspace.pieces[static_cast<size_t>(i)]); });
   ForEachTask(step_, static_cast<int64_t>(workspace.runs.size()), count * num_outputs_ * max_rank_,
               [&](int64_t i) { Expand(round, workspace.runs[static_cast<size_t>(i)]); });
@@ -302,13 +303,13 @@ void LoRALinear::ShrinkPiece(const Round& round, const LoRAWorkspace::Piece& pie
   const float* x = round.x + rows.front() * round.x_stride;
   int64_t x_stride = round.x_stride;
   if (rows.back() - rows.front() + 1 != piece.count) {
-    float* const gathered = workspace.x.as<float>() + piece.begin * num_inputs_;
+    float* const gathered = workspace.x.as<float>() + piece.begin * layer_.in_features;
     for (int64_t i = 0; i < piece.count; ++i) {
-      std::memcpy(gathered + i * num_inputs_, round.x + rows[static_cast<size_t>(i)] * round.x_stride,
-                  static_cast<size_t>(num_inputs_) * sizeof(float));
+      std::memcpy(gathered + i * layer_.in_features, round.x + rows[static_cast<size_t>(i)] * round.x_stride,
+                  static_cast<size_t>(layer_.in_features) * sizeof(float));
     }
     x = gathered;
-    x_stride = num_inputs_;
+    x_stride = layer_.in_features;
   }
   float* const shrunk = workspace.shrunk.as<float>() + piece.begin * max_rank_;
   const kernels::PackedMatrixView& a = adapter.a->view();

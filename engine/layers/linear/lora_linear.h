@@ -21,13 +21,10 @@ namespace vllm {
 class LoRALinear final : public LoRALayer {
  public:
   struct Layer {
-    std::vector<OutputSlice> slices;  // this and the next two as in the constructor of the LinearWeight
+    std::vector<OutputSlice> slices;  // this and the next as in the constructor of the LinearWeight
     int64_t in_features = 0;
-    Shard columns;
     const LinearWeight* weight = nullptr;  // outlives this object; null: the layer cannot have DoRA
     std::span<const float> bias = {};      // [rows of the slices], or empty; adapters that store biases replace it
-    bool adds_bias = true;                 // false: another rank adds the biases
-    bool y_has_bias = true;                // whether y already contains the bias when Add is called
   };
   // Registers itself with load.lora, which may be null.
   LoRALinear(const LoadContext& load, Layer layer);
@@ -40,8 +37,10 @@ class LoRALinear final : public LoRALayer {
 
   // Reserves the rank's scratch for Add.
   void Reserve(int64_t max_rows) const;
+  // Returns true if an adapter that changes this layer applies to any of the rows. `slots` is as in Add.
+  bool HasAdapters(const int32_t* slots, int64_t num_rows) const;
   // Adds to each row r of y [num_rows, rows of the slices] the part of adapter slots[r], nothing if slots[r] is below
-  // 0. x: [num_rows, columns.count]. `slots` may be null: no row has an adapter. Rows are x_stride and y_stride floats
+  // 0. x: [num_rows, in_features]. `slots` may be null: no row has an adapter. Rows are x_stride and y_stride floats
   // apart.
   void Add(const int32_t* slots, const float* x, int64_t x_stride, int64_t num_rows, float* y, int64_t y_stride) const;
 
@@ -55,11 +54,11 @@ class LoRALinear final : public LoRALayer {
     std::vector<float> b_bias;               // [num_outputs], added to b's output; empty: none
     std::vector<float> bias;                 // [num_outputs], added to the layer's output; empty: none
     std::vector<float> magnitude;  // [num_outputs], DoRA's factors of the outputs without the bias; empty: no DoRA
-    std::vector<float> base_bias;  // [num_outputs], with DoRA: the bias that y contains; empty: none
+    std::vector<float> base_bias;  // [num_outputs], with DoRA: the layer's bias; empty: none
   };
   struct Adapter {
     int64_t rank = 0;                        // the sum over its modules
-    std::optional<kernels::PackedMatrix> a;  // [rank, columns.count]
+    std::optional<kernels::PackedMatrix> a;  // [rank, in_features]
     std::vector<float> scales;               // [rank]
     std::vector<Block> blocks;
   };
@@ -94,7 +93,7 @@ class LoRALinear final : public LoRALayer {
   const StepContext& step_;
   const kernels::DType dtype_;
   const Layer layer_;
-  int64_t num_inputs_ = 0, num_outputs_ = 0, max_rank_ = 0;
+  int64_t num_outputs_ = 0, max_rank_ = 0;
   mutable int64_t max_rows_ = 0;                          // of the last Reserve
   std::vector<std::vector<TakenModule>> taken_;           // by slot; empty: the adapter does not change the layer
   std::vector<std::unique_ptr<const Adapter>> adapters_;  // by slot; null: is not loaded or does not change the layer

@@ -28,6 +28,9 @@ class VocabParallelEmbedding {
   // the rows.
   void Logits(const float* hidden, int64_t num_rows, float* logits, int64_t logits_stride) const;
 
+  // The rows of this rank.
+  const Shard& shard() const { return shard_; }
+
  private:
   const StepContext& step_;
   Shard shard_;

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -58,7 +59,7 @@ kernels::Activation ActivationByName(const ModelConfig& model) {
                    Escape(model.hidden_act, 60) + "; known: " + known + ")");
 }
 
-Mlp::Mlp(const LoadContext& load, const ModelConfig& model, const std::string& prefix, const MlpSpec& spec, bool reduce)
+Mlp::Mlp(const LoadContext& load, const ModelConfig& model, const std::string& prefix, const MlpSpec& spec)
     : step_(load.step),
       gated_(!spec.gate_proj.empty() || !spec.gate_up_proj.empty()),
       activation_(spec.activation),
@@ -68,12 +69,12 @@ Mlp::Mlp(const LoadContext& load, const ModelConfig& model, const std::string& p
       down_scale_(static_cast<float>(spec.down_scale)),
       intermediate_size_(spec.intermediate_size),
       hidden_size_(model.hidden_size),
-      shard_(ShardOf(spec.intermediate_size, load.step.rank(), load.step.world_size())),
+      shard_(ShardOfRows(spec.intermediate_size, load.step.rank(), load.step.world_size())),
       // A calibration needs the inputs of all tokens in one call.
       rows_at_once_(load.calibration_run == nullptr ? kRowsAtOnce : std::numeric_limits<int32_t>::max()),
       up_(load, model, model.hidden_size, UpSlices(load.weights, prefix, spec, shard_), spec.has_bias),
-      down_(load, model, prefix + spec.down_proj, model.hidden_size, spec.intermediate_size, shard_,
-            spec.has_bias || spec.has_down_bias, reduce) {}
+      down_(load, model, prefix + spec.down_proj, model.hidden_size,
+            ShardsOfRows(spec.intermediate_size, load.step.world_size()), spec.has_bias || spec.has_down_bias) {}
 
 void Mlp::Forward(const float* x, int64_t num_rows, float* scratch, float* out, const int32_t* lora_slots) const {
   const int64_t num_parts = (num_rows + rows_at_once_ - 1) / rows_at_once_;
@@ -86,47 +87,61 @@ void Mlp::Forward(const float* x, int64_t num_rows, float* scratch, float* out, 
 }
 
 void Mlp::CutOff(int64_t num_rows, int64_t stride, float* gate, float* sums) const {
-  const int64_t size = shard_.count;
-  const auto total = static_cast<double>(intermediate_size_);
-  float* means = sums;
-  float* variances = sums + num_rows;
-  // Sums in double, so that their rounding does not matter.
-  const auto sum_of = [&](int64_t row, const auto& term) {
-    double sum = 0.0;
-    for (int64_t i = 0; i < size; ++i) sum += term(double{gate[row * stride + i]});
-    return sum;
-  };
-  ForEachRow(step_, num_rows, 4 * size,
-             [&](int64_t row) { means[row] = static_cast<float>(sum_of(row, [](double x) { return x; }) / total); });
-  step_.communicator->AllReduce(means, num_rows);
-  ForEachRow(step_, num_rows, 4 * size, [&](int64_t row) {
+  float* const means = sums;
+  float* const variances = sums + num_rows;
+  // Each rank sums the whole rows, so that a sum does not depend on the number of ranks. Sums in double, so that their
+  // rounding does not matter.
+  const std::span<const PeerBuffers> peers = step_.communicator->Exchange({.in = gate, .in_stride = stride});
+  const GatheredRows all = GatherColumns(step_, peers, down_.in_columns(), 0, num_rows);
+  step_.communicator->Barrier();
+  ForEachRow(step_, num_rows, 8 * intermediate_size_, [&](int64_t row) {
+    const auto x = std::span(all.x + row * all.stride, static_cast<size_t>(intermediate_size_));
+    double sum = 0.0, squares = 0.0;
+    for (const float value : x) sum += double{value};
+    means[row] = static_cast<float>(sum / static_cast<double>(intermediate_size_));
     const double mean = means[row];
-    variances[row] = static_cast<float>(sum_of(row, [mean](double x) { return (x - mean) * (x - mean); }) / total);
+    for (const float value : x) squares += (double{value} - mean) * (double{value} - mean);
+    variances[row] = static_cast<float>(squares / static_cast<double>(intermediate_size_));
   });
-  step_.communicator->AllReduce(variances, num_rows);
-  ForEachRow(step_, num_rows, 2 * size, [&](int64_t row) {
+  ForEachRow(step_, num_rows, 2 * shard_.count, [&](int64_t row) {
     const float cutoff = means[row] + std::sqrt(variances[row]) * static_cast<float>(*gate_cutoff_);
-    for (float* x = gate + row * stride; x != gate + row * stride + size; ++x) {
+    for (float* x = gate + row * stride; x != gate + row * stride + shard_.count; ++x) {
       const float above = *x - cutoff;
       *x = above < 0.0f ? 0.0f : above;  // NaN stays NaN
     }
   });
 }
 
+void Mlp::Activate(int64_t num_rows, float* gate, int64_t stride) const {
+  const int64_t size = shard_.count;
+  ForEachRow(step_, num_rows, 4 * size, [&](int64_t row) {
+    float* x = gate + row * stride;
+    if (gate_scale_ != 1.0f) step_.kernels->scale(x, gate_scale_, size);
+    if (clamped_swiglu_) {
+      return step_.kernels->clamped_swiglu(x, x + size, static_cast<float>(clamped_swiglu_->alpha),
+                                           static_cast<float>(clamped_swiglu_->limit), size, x);
+    }
+    step_.kernels->activation(activation_, x, gated_ ? x + size : nullptr, size, x);
+  });
+}
+
+void Mlp::ForwardUp(const float* x, int64_t num_rows, float* y, int64_t y_stride, const int32_t* lora_slots) const {
+  up_.Forward(x, hidden_size_, num_rows, y, y_stride, lora_slots);
+  Activate(num_rows, y, y_stride);
+}
+
+void Mlp::ForwardDown(const GatheredRows& activations, int64_t num_rows, float* y, const int32_t* lora_slots) const {
+  const int64_t count = out_columns().count;
+  down_.ForwardOwn(activations.x, activations.stride, num_rows, y, count, lora_slots);
+  if (down_scale_ == 1.0f) return;
+  ForEachRow(step_, num_rows, count, [&](int64_t row) { step_.kernels->scale(y + row * count, down_scale_, count); });
+}
+
 void Mlp::ForwardRows(const float* x, int64_t num_rows, float* scratch, float* out, const int32_t* lora_slots) const {
   const int64_t stride = up_.out_features();
-  const int64_t size = shard_.count;
   up_.Forward(x, hidden_size_, num_rows, scratch, stride, lora_slots);
   if (gate_cutoff_) CutOff(num_rows, stride, scratch, scratch + num_rows * stride);
-  ForEachRow(step_, num_rows, 4 * size, [&](int64_t row) {
-    float* gate = scratch + row * stride;
-    if (gate_scale_ != 1.0f) step_.kernels->scale(gate, gate_scale_, size);
-    if (clamped_swiglu_) {
-      return step_.kernels->clamped_swiglu(gate, gate + size, static_cast<float>(clamped_swiglu_->alpha),
-                                           static_cast<float>(clamped_swiglu_->limit), size, gate);
-    }
-    step_.kernels->activation(activation_, gate, gated_ ? gate + size : nullptr, size, gate);
-  });
+  Activate(num_rows, scratch, stride);
   down_.Forward(scratch, stride, num_rows, out, lora_slots);
   if (down_scale_ == 1.0f) return;
   ForEachRow(step_, num_rows, hidden_size_,

@@ -1,6 +1,6 @@
 // Mlp: the feed-forward block of a decoder layer. It computes down(act(up x)), or down(act(gate x) * (up x)) if gated.
-// The intermediate columns are split over the ranks. Owned by a DecoderLayer or a SparseMoe. Built at load, then used
-// by the rank's thread.
+// The intermediate columns and the outputs are split over the ranks. Owned by a DecoderLayer or a SparseMoe. Built at
+// load, then used by the rank's thread.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "engine/layers/column_gather.h"
+#include "engine/layers/linear/gathered_linear.h"
 #include "engine/layers/linear/linear.h"
 #include "engine/layers/load_context.h"
 #include "kernels/activation.h"
@@ -46,22 +49,36 @@ kernels::Activation ActivationByName(const ModelConfig& model);
 
 class Mlp {
  public:
-  // Without `reduce`, the output is the rank's partial sum. Only that of rank 0 then contains the bias of down_proj.
-  Mlp(const LoadContext& load, const ModelConfig& model, const std::string& prefix, const MlpSpec& spec,
-      bool reduce = true);
+  Mlp(const LoadContext& load, const ModelConfig& model, const std::string& prefix, const MlpSpec& spec);
 
   // Number of floats in the scratch of Forward. Forward limits it by processing at most rows_at_once_ rows at a time.
   int64_t scratch_floats(int64_t num_rows) const {
     return std::min(num_rows, rows_at_once_) * (up_.out_features() + (gate_cutoff_ ? 2 : 0));
   }
   void Reserve(int64_t max_rows) const {
+    if (gate_cutoff_) ReserveGather(step_, std::min(max_rows, rows_at_once_), intermediate_size_);
     up_.Reserve(std::min(max_rows, rows_at_once_));
     down_.Reserve(std::min(max_rows, rows_at_once_));
   }
   // x, out: [num_rows, hidden_size]; scratch: [scratch_floats(num_rows)]; lora_slots: [num_rows] or null.
   void Forward(const float* x, int64_t num_rows, float* scratch, float* out, const int32_t* lora_slots) const;
 
+  // The two halves of Forward, for experts. At most rows_at_once() rows fit the reserved scratch.
+  int64_t rows_at_once() const { return rows_at_once_; }
+  // Number of floats that ForwardUp writes per row.
+  int64_t up_floats() const { return up_.out_features(); }
+  // Writes the rank's intermediate activations, [num_rows, down_columns() of the rank], to y, which has rows y_stride
+  // floats apart and up_floats() each. REQUIRES: no gate_cutoff.
+  void ForwardUp(const float* x, int64_t num_rows, float* y, int64_t y_stride, const int32_t* lora_slots) const;
+  // The intermediate columns of each rank.
+  const std::vector<Shard>& down_columns() const { return down_.in_columns(); }
+  // The outputs of this rank.
+  const Shard& out_columns() const { return down_.out_columns(); }
+  // Computes the rank's outputs, y [num_rows, out_columns().count], from the activations of all ranks.
+  void ForwardDown(const GatheredRows& activations, int64_t num_rows, float* y, const int32_t* lora_slots) const;
+
  private:
+  void Activate(int64_t num_rows, float* gate, int64_t stride) const;
   // Applies gate_cutoff. gate: [num_rows, stride], of which this rank has shard_.count columns; sums: scratch of [2,
   // num_rows].
   void CutOff(int64_t num_rows, int64_t stride, float* gate, float* sums) const;
@@ -78,7 +95,7 @@ class Mlp {
   Shard shard_;
   int64_t rows_at_once_;
   ColumnParallelLinear up_;  // gate and up if gated
-  RowParallelLinear down_;
+  GatheredLinear down_;
 };
 
 }  // namespace vllm

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
 #include "engine/layers/for_each_row.h"
@@ -15,6 +14,10 @@
 namespace vllm {
 
 namespace {
+
+// The activations of this many rows of experts take little memory, and an exchange costs little compared with computing
+// them.
+constexpr int64_t kActivationRows = 512;
 
 // --quantization does not quantize routers, because they are small and a quantized router could choose other experts.
 ModelConfig RouterModel(ModelConfig model) {
@@ -52,7 +55,7 @@ SparseMoe::SparseMoe(const LoadContext& load, const ModelConfig& model, const st
     const ExpertWeights weights(load, prefix, spec, expert_width_, i);
     const LoadContext expert_load{load.config, weights,          load.memory,         load.step,
                                   load.lora,   load.calibration, load.calibration_run};
-    experts_.push_back(std::make_unique<Mlp>(expert_load, expert_model, name, spec.expert, false));
+    experts_.push_back(std::make_unique<Mlp>(expert_load, expert_model, name, spec.expert));
   }
   if (!spec.router_scale.empty()) {
     router_norm_ = LoadFloats(load.weights, prefix + spec.router_scale, hidden_size_, {0, hidden_size_});
@@ -81,21 +84,31 @@ SparseMoe::SparseMoe(const LoadContext& load, const ModelConfig& model, const st
         std::vector<OutputSlice>{{prefix + spec.latent_out, hidden_size_, {0, hidden_size_}}}, spec.latent_bias);
   }
   if (!spec.shared_expert) return;
-  shared_expert_ = std::make_unique<Mlp>(load, model, prefix + spec.shared_expert_prefix, *spec.shared_expert, false);
+  shared_expert_ = std::make_unique<Mlp>(load, model, prefix + spec.shared_expert_prefix, *spec.shared_expert);
   if (spec.shared_expert_gate.empty()) return;
   shared_expert_gate_ = std::make_unique<ColumnParallelLinear>(
       load, RouterModel(model), model.hidden_size,
       std::vector<OutputSlice>{{prefix + spec.shared_expert_gate, 1, {0, 1}}}, false);
 }
 
+int64_t SparseMoe::activation_rows(int64_t num_rows) const {
+  if (calibration_run_ != nullptr) return num_rows;
+  const int64_t num_routed = num_rows * (spec_.routing.num_experts_per_tok + (shared_expert_ ? 1 : 0));
+  return std::min(num_routed, std::max(kActivationRows, rows_at_once()));
+}
+
+int64_t SparseMoe::activation_stride() const {
+  return std::max(experts_[0]->up_floats(), shared_expert_ ? shared_expert_->up_floats() : 0);
+}
+
 int64_t SparseMoe::scratch_floats(int64_t num_rows) const {
-  const int64_t widest = std::max(experts_[0]->scratch_floats(num_rows),
-                                  shared_expert_ ? shared_expert_->scratch_floats(num_rows) : int64_t{0});
-  // AddExpert needs the gathered rows, the expert's output and its intermediate activations. Before that, the same
+  // RunExperts needs the activations of several experts, and the inputs and outputs of one. Before that, the same
   // memory holds the router's logits and its normalized input.
-  const int64_t latent = latent_in_ ? num_rows * (2 * expert_width_ + hidden_size_) : 0;
   const int64_t width = std::max(hidden_size_, expert_width_);
-  return latent + 2 * num_rows * width + std::max(widest, num_rows * spec_.routing.num_experts);
+  const int64_t experts =
+      activation_rows(num_rows) * activation_stride() + 2 * std::min(num_rows, rows_at_once()) * width;
+  const int64_t latent = latent_in_ ? num_rows * (2 * expert_width_ + hidden_size_) : 0;
+  return latent + std::max(experts, num_rows * (spec_.routing.num_experts + (router_norm_.empty() ? 0 : hidden_size_)));
 }
 
 void SparseMoe::Reserve(int64_t max_rows) const {
@@ -108,7 +121,8 @@ void SparseMoe::Reserve(int64_t max_rows) const {
   }
   for (const std::unique_ptr<Mlp>& expert : experts_) expert->Reserve(max_rows);
   step_.workspace->moe.Reserve(static_cast<size_t>(max_rows), static_cast<size_t>(spec_.routing.num_experts),
-                               static_cast<size_t>(spec_.routing.num_experts_per_tok));
+                               static_cast<size_t>(spec_.routing.num_experts_per_tok),
+                               static_cast<size_t>(std::min(rows_at_once(), max_rows)));
 }
 
 void SparseMoe::Forward(const float* x, const float* router_x, int64_t num_rows, float* scratch, float* out,
@@ -124,11 +138,10 @@ void SparseMoe::Forward(const float* x, const float* router_x, int64_t num_rows,
   }
   router_.Forward(router_x, hidden_size_, num_rows, scratch, num_experts, lora_slots);
   Route(scratch, num_rows);
-  std::memset(out, 0, static_cast<size_t>(num_rows * hidden_size_) * sizeof(float));
+  if (shared_expert_) RouteToShared(x, num_rows, scratch, lora_slots);
   if (!latent_in_) {
-    AddRouted(x, scratch, out, lora_slots);
-    AddShared(x, num_rows, scratch, out, lora_slots);
-    step_.communicator->AllReduce(out, num_rows * hidden_size_);
+    ListExpertRows(true, shared_expert_ != nullptr);
+    RunExperts({num_rows, hidden_size_, x, out, lora_slots, scratch});
     AddOutputBias(num_rows, out);
     return;
   }
@@ -137,11 +150,10 @@ void SparseMoe::Forward(const float* x, const float* router_x, int64_t num_rows,
   float* const routed = sum + num_rows * expert_width_;  // [num_rows, hidden_size]
   float* const inner = routed + num_rows * hidden_size_;
   latent_in_->Forward(x, hidden_size_, num_rows, latent, expert_width_, lora_slots);
-  std::memset(sum, 0, static_cast<size_t>(num_rows * expert_width_) * sizeof(float));
-  AddRouted(latent, inner, sum, lora_slots);
-  AddShared(x, num_rows, inner, out, lora_slots);
-  step_.communicator->AllReduce(sum, num_rows * expert_width_);
-  step_.communicator->AllReduce(out, num_rows * hidden_size_);
+  ListExpertRows(true, false);
+  RunExperts({num_rows, expert_width_, latent, sum, lora_slots, inner});
+  ListExpertRows(false, shared_expert_ != nullptr);
+  RunExperts({num_rows, hidden_size_, x, out, lora_slots, inner});
   latent_out_->Forward(sum, expert_width_, num_rows, routed, hidden_size_, lora_slots);
   ForEachRow(step_, num_rows, hidden_size_, [&](int64_t row) {
     step_.kernels->add(out + row * hidden_size_, routed + row * hidden_size_, hidden_size_);
@@ -155,24 +167,88 @@ void SparseMoe::AddOutputBias(int64_t num_rows, float* out) const {
              [&](int64_t row) { step_.kernels->add(out + row * hidden_size_, output_bias_.data(), hidden_size_); });
 }
 
-void SparseMoe::AddRouted(const float* x, float* scratch, float* out, const int32_t* lora_slots) {
-  const std::span<const RoutedRow> routed = step_.workspace->moe.routed;
-  for (size_t i = 0; i < experts_.size(); ++i) {
-    const size_t begin = step_.workspace->moe.begin[i], end = step_.workspace->moe.begin[i + 1];
-    if (begin == end) continue;
-    AddExpert(*experts_[i], routed.subspan(begin, end - begin), expert_width_, x, scratch, out, lora_slots);
+void SparseMoe::RouteToShared(const float* x, int64_t num_rows, float* scratch, const int32_t* lora_slots) {
+  if (shared_expert_gate_) shared_expert_gate_->Forward(x, hidden_size_, num_rows, scratch, 1, lora_slots);
+  for (int64_t row = 0; row < num_rows; ++row) {
+    const float weight = shared_expert_gate_ ? 1.0f / (1.0f + std::exp(-scratch[row])) : 1.0f;
+    step_.workspace->moe.routed.push_back({row, weight});
   }
 }
 
-void SparseMoe::AddShared(const float* x, int64_t num_rows, float* scratch, float* out, const int32_t* lora_slots) {
-  if (!shared_expert_) return;
-  std::vector<RoutedRow>& routed = step_.workspace->moe.routed;
-  if (shared_expert_gate_) shared_expert_gate_->Forward(x, hidden_size_, num_rows, scratch, 1, lora_slots);
-  routed.clear();
-  for (int64_t row = 0; row < num_rows; ++row) {
-    routed.push_back({row, shared_expert_gate_ ? 1.0f / (1.0f + std::exp(-scratch[row])) : 1.0f});
+void SparseMoe::ListExpertRows(bool routed, bool shared) {
+  MoeWorkspace& workspace = step_.workspace->moe;
+  workspace.expert_rows.clear();
+  const auto rows_per_piece = static_cast<size_t>(rows_at_once());
+  const auto append = [&](size_t expert, size_t begin, size_t end) {
+    for (; begin < end; begin += rows_per_piece) {
+      workspace.expert_rows.push_back({expert, begin, std::min(end, begin + rows_per_piece)});
+    }
+  };
+  for (size_t i = 0; routed && i < experts_.size(); ++i) append(i, workspace.begin[i], workspace.begin[i + 1]);
+  if (shared) append(experts_.size(), workspace.begin.back(), workspace.routed.size());
+}
+
+void SparseMoe::RunExperts(const Run& run) {
+  MoeWorkspace& workspace = step_.workspace->moe;
+  if (run.lora_slots != nullptr) {
+    workspace.lora_slots.clear();
+    for (const RoutedRow& routed : workspace.routed) workspace.lora_slots.push_back(run.lora_slots[routed.row]);
   }
-  AddExpert(*shared_expert_, routed, hidden_size_, x, scratch, out, lora_slots);
+  const Shard own = ShardOfRows(run.width, step_.rank(), step_.world_size());
+  for (int64_t row = 0; row < run.num_rows; ++row) std::fill_n(run.out + row * run.width + own.begin, own.count, 0.0f);
+  const std::vector<ExpertRows>& all = workspace.expert_rows;
+  const auto max_rows = static_cast<size_t>(activation_rows(run.num_rows));
+  float* const activations = run.scratch;
+  for (size_t begin = 0, end = 0; begin < all.size(); begin = end) {
+    for (end = begin + 1; end < all.size() && all[end].end - all[begin].begin <= max_rows; ++end) {
+      if (calibration_run_ != nullptr) break;  // it needs one expert at a time
+    }
+    RunUp(run, begin, end, activations);
+    const std::span<const PeerBuffers> peers =
+        step_.communicator->Exchange({.in = activations, .in_stride = activation_stride(), .out = run.out});
+    RunDown(run, begin, end, peers);
+    if (end == all.size()) SendColumns(step_, peers, {&own, 1}, run.num_rows, run.width);
+    step_.communicator->Barrier();
+  }
+}
+
+void SparseMoe::RunUp(const Run& run, size_t begin, size_t end, float* activations) {
+  const MoeWorkspace& workspace = step_.workspace->moe;
+  const std::vector<ExpertRows>& all = workspace.expert_rows;
+  float* const gathered = run.scratch + activation_rows(run.num_rows) * activation_stride();
+  for (size_t i = begin; i < end; ++i) {
+    const auto rows = std::span(workspace.routed).subspan(all[i].begin, all[i].end - all[i].begin);
+    for (size_t k = 0; k < rows.size(); ++k) {
+      std::copy_n(run.x + rows[k].row * run.width, run.width, gathered + static_cast<int64_t>(k) * run.width);
+    }
+    if (calibration_run_ != nullptr) calibration_run_->SetRows(rows);
+    Expert(all[i].expert)
+        .ForwardUp(gathered, std::ssize(rows),
+                   activations + static_cast<int64_t>(all[i].begin - all[begin].begin) * activation_stride(),
+                   activation_stride(),
+                   run.lora_slots == nullptr ? nullptr : workspace.lora_slots.data() + all[i].begin);
+  }
+}
+
+void SparseMoe::RunDown(const Run& run, size_t begin, size_t end, std::span<const PeerBuffers> peers) {
+  const MoeWorkspace& workspace = step_.workspace->moe;
+  const std::vector<ExpertRows>& all = workspace.expert_rows;
+  float* const result = run.scratch + activation_rows(run.num_rows) * activation_stride();
+  for (size_t i = begin; i < end; ++i) {
+    const auto rows = std::span(workspace.routed).subspan(all[i].begin, all[i].end - all[i].begin);
+    const Mlp& expert = Expert(all[i].expert);
+    const GatheredRows activations = GatherColumns(
+        step_, peers, expert.down_columns(), static_cast<int64_t>(all[i].begin - all[begin].begin), std::ssize(rows));
+    expert.ForwardDown(activations, std::ssize(rows), result,
+                       run.lora_slots == nullptr ? nullptr : workspace.lora_slots.data() + all[i].begin);
+    const Shard& own = expert.out_columns();
+    ForEachRow(step_, std::ssize(rows), own.count, [&](int64_t k) {
+      const RoutedRow& routed = rows[static_cast<size_t>(k)];
+      step_.kernels->add_scaled(run.out + routed.row * run.width + own.begin, result + k * own.count, routed.weight,
+                                own.count);
+    });
+  }
+  if (calibration_run_ != nullptr) calibration_run_->SetAllRows();
 }
 
 void SparseMoe::Route(const float* router_logits, int64_t num_rows) {
@@ -204,32 +280,6 @@ void SparseMoe::Route(const float* router_logits, int64_t num_rows) {
   // one.
   std::copy_backward(begin.begin(), begin.end() - 1, begin.end());
   begin[0] = 0;
-}
-
-void SparseMoe::AddExpert(const Mlp& expert, std::span<const RoutedRow> rows, int64_t width, const float* x,
-                          float* scratch, float* out, const int32_t* lora_slots) {
-  const auto count = static_cast<int64_t>(rows.size());
-  float* gathered = scratch;
-  float* result = gathered + count * width;
-  float* inner = result + count * width;
-  for (int64_t i = 0; i < count; ++i) {
-    std::memcpy(gathered + i * width, x + rows[static_cast<size_t>(i)].row * width,
-                static_cast<size_t>(width) * sizeof(float));
-  }
-  const int32_t* gathered_slots = nullptr;
-  if (lora_slots != nullptr) {
-    std::vector<int32_t>& slots = step_.workspace->moe.lora_slots;
-    slots.clear();
-    for (const RoutedRow& routed : rows) slots.push_back(lora_slots[routed.row]);
-    gathered_slots = slots.data();
-  }
-  if (calibration_run_ != nullptr) calibration_run_->SetRows(rows);
-  expert.Forward(gathered, count, inner, result, gathered_slots);
-  if (calibration_run_ != nullptr) calibration_run_->SetAllRows();
-  ForEachRow(step_, count, width, [&](int64_t i) {
-    const RoutedRow& routed = rows[static_cast<size_t>(i)];
-    step_.kernels->add_scaled(out + routed.row * width, result + i * width, routed.weight, width);
-  });
 }
 
 }  // namespace vllm

@@ -1,7 +1,8 @@
 // SparseMoe: a mixture of experts (arXiv 1701.06538). The router chooses a few experts for each row and weights their
 // outputs, which are added. Some families have an additional expert that all rows share. Every expert is an Mlp, split
 // over the ranks. The outputs of a row's experts are added in ascending order of expert index, so the result does not
-// depend on the other rows. Owned by a DecoderLayer. Built at load, then used by the rank's thread.
+// depend on the other rows. Several experts run at once, so that the ranks exchange their activations together. Owned
+// by a DecoderLayer. Built at load, then used by the rank's thread.
 #pragma once
 
 #include <cstdint>
@@ -67,12 +68,33 @@ class SparseMoe {
                const int32_t* lora_slots);
 
  private:
+  // What RunExperts reads and writes. x, out: [num_rows, width].
+  struct Run {
+    int64_t num_rows = 0;
+    int64_t width = 0;
+    const float* x = nullptr;
+    float* out = nullptr;
+    const int32_t* lora_slots = nullptr;
+    float* scratch = nullptr;
+  };
+
+  // Returns expert `index`, or the shared expert, whose index is the number of experts.
+  const Mlp& Expert(size_t index) const { return index < experts_.size() ? *experts_[index] : *shared_expert_; }
+  int64_t rows_at_once() const { return experts_[0]->rows_at_once(); }
+  // Rows whose activations the ranks exchange together.
+  int64_t activation_rows(int64_t num_rows) const;
+  int64_t activation_stride() const;
   void Route(const float* router_logits, int64_t num_rows);
-  // x, out: [num_rows, width]
-  void AddExpert(const Mlp& expert, std::span<const RoutedRow> rows, int64_t width, const float* x, float* scratch,
-                 float* out, const int32_t* lora_slots);
-  void AddRouted(const float* x, float* scratch, float* out, const int32_t* lora_slots);
-  void AddShared(const float* x, int64_t num_rows, float* scratch, float* out, const int32_t* lora_slots);
+  // Appends all rows to `routed`, weighted by the gate of the shared expert. scratch: [num_rows]
+  void RouteToShared(const float* x, int64_t num_rows, float* scratch, const int32_t* lora_slots);
+  // Fills expert_rows with the rows in `routed`: those of the experts or those of the shared expert, or both.
+  void ListExpertRows(bool routed, bool shared);
+  // Sets `out` to the weighted sums of the outputs of the experts in expert_rows.
+  void RunExperts(const Run& run);
+  // Computes the activations of elements [begin, end) of expert_rows.
+  void RunUp(const Run& run, size_t begin, size_t end, float* activations);
+  // Adds the outputs of these elements to this rank's columns of `out`.
+  void RunDown(const Run& run, size_t begin, size_t end, std::span<const PeerBuffers> peers);
   void AddOutputBias(int64_t num_rows, float* out) const;
 
   const StepContext& step_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/layers/column_gather.h"
 #include "engine/layers/for_each_row.h"
 
 namespace vllm {
@@ -12,7 +13,7 @@ PerLayerInputs::PerLayerInputs(const LoadContext& load, const ModelConfig& model
     : step_(load.step),
       spec_(spec),
       hidden_size_(model.hidden_size),
-      shard_(ShardOf(spec.total_size(), load.step.rank(), load.step.world_size())),
+      shard_(ShardOfRows(spec.total_size(), load.step.rank(), load.step.world_size())),
       projection_(load, model, model.hidden_size,
                   std::vector<OutputSlice>{{prefix + spec.projection, spec.total_size(), shard_}}, false),
       norm_(load, prefix + spec.projection_norm, spec.size, spec.norm),
@@ -23,10 +24,8 @@ void PerLayerInputs::Forward(std::span<const int32_t> token_ids, const float* hi
                              const int32_t* lora_slots) const {
   const auto num_tokens = static_cast<int64_t>(token_ids.size());
   const int64_t stride = spec_.total_size();
-  if (step_.world_size() > 1) std::fill_n(out, num_tokens * stride, 0.0f);
   projection_.Forward(hidden, hidden_size_, num_tokens, out + shard_.begin, stride, lora_slots);
-  // Each element is zero on all ranks except one, so the sum is exact.
-  step_.communicator->AllReduce(out, num_tokens * stride);
+  AllGather(step_, {&shard_, 1}, num_tokens, stride, out);
   const auto projection_scale = static_cast<float>(spec_.projection_scale);
   const auto table_scale = static_cast<float>(spec_.table_scale);
   const auto sum_scale = static_cast<float>(spec_.sum_scale);
@@ -47,9 +46,10 @@ PerLayerInputBlock::PerLayerInputBlock(const LoadContext& load, const ModelConfi
     : step_(load.step),
       spec_(spec),
       hidden_size_(model.hidden_size),
-      shard_(ShardOf(spec.size, load.step.rank(), load.step.world_size())),
+      shard_(ShardOfRows(spec.size, load.step.rank(), load.step.world_size())),
       gate_(load, model, model.hidden_size, std::vector<OutputSlice>{{prefix + spec.gate, spec.size, shard_}}, false),
-      projection_(load, model, prefix + spec.projection, model.hidden_size, spec.size, shard_, false),
+      projection_(load, model, prefix + spec.projection, model.hidden_size,
+                  ShardsOfRows(spec.size, load.step.world_size()), false),
       norm_(load, prefix + spec.out_norm, model.hidden_size, spec.norm) {}
 
 void PerLayerInputBlock::Forward(const float* inputs, const float* x, int64_t num_tokens, float* scratch, float* out,

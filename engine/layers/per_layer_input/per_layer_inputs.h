@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "engine/layers/linear/gathered_linear.h"
 #include "engine/layers/linear/linear.h"
 #include "engine/layers/load_context.h"
 #include "engine/layers/norm.h"
@@ -90,7 +91,7 @@ class PerLayerInputBlock {
   int64_t hidden_size_;
   Shard shard_;
   ColumnParallelLinear gate_;
-  RowParallelLinear projection_;
+  GatheredLinear projection_;
   Norm norm_;
 };
 

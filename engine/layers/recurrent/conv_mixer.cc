@@ -7,11 +7,10 @@ ConvMixer::ConvMixer(const LoadContext& load, const ModelConfig& model, size_t l
       layer_(layer),
       hidden_size_(model.hidden_size),
       num_inputs_(options.num_inputs),
-      inner_(options.inner.count),
+      inner_(options.inner[static_cast<size_t>(load.step.rank())].count),
       in_proj_(load, model, model.hidden_size, options.in_proj, options.in_bias),
       conv_(load, options.conv),
-      out_proj_(load, model, options.out_proj, model.hidden_size, options.inner_size, options.inner, options.out_bias) {
-}
+      out_proj_(load, model, options.out_proj, model.hidden_size, options.inner, options.out_bias) {}
 
 void ConvMixer::Reserve(int64_t max_tokens) const {
   in_proj_.Reserve(max_tokens);

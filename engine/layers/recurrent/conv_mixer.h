@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/layers/linear/gathered_linear.h"
 #include "engine/layers/linear/linear.h"
 #include "engine/layers/load_context.h"
 #include "engine/layers/recurrent/causal_conv.h"
@@ -26,8 +27,7 @@ class ConvMixer : public RecurrentMixer {
     // The leading columns of in_proj's output that move the state. Later steps need those of accepted drafts.
     int64_t num_inputs = 0;
     std::string out_proj;
-    int64_t inner_size = 0;  // columns of out_proj on all ranks
-    Shard inner;             // those of this rank
+    std::vector<Shard> inner;  // the inputs of out_proj on each rank
     bool out_bias = false;
   };
   // `layer`: among the layers with recurrent state. Throws as ColumnParallelLinear and CausalConv do.
@@ -38,7 +38,7 @@ class ConvMixer : public RecurrentMixer {
   const CausalConv& conv() const { return conv_; }
   int64_t row_floats() const { return in_proj_.out_features(); }
   int64_t num_inputs() const { return num_inputs_; }
-  // Columns of out_proj on this rank.
+  // Inputs of out_proj on this rank.
   int64_t inner() const { return inner_; }
 
   // rows: [num_tokens, row_floats()]
@@ -74,7 +74,7 @@ class ConvMixer : public RecurrentMixer {
   int64_t num_inputs_, inner_;
   ColumnParallelLinear in_proj_;
   CausalConv conv_;
-  RowParallelLinear out_proj_;
+  GatheredLinear out_proj_;
 };
 
 }  // namespace vllm

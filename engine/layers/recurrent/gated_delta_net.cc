@@ -103,7 +103,7 @@ std::vector<Shard> GatedDeltaNet::ConvChannels(const GatedDeltaNetSpec& spec, co
 }
 
 ConvMixer::Options GatedDeltaNet::MixerOptions(const std::string& prefix, const GatedDeltaNetSpec& spec,
-                                               const Heads& heads) {
+                                               const Heads& heads, int world_size) {
   Options options;
   options.in_proj = InputSlices(prefix, spec, heads);
   options.conv = {.name = prefix + "conv1d",
@@ -111,11 +111,10 @@ ConvMixer::Options GatedDeltaNet::MixerOptions(const std::string& prefix, const 
                   .parts = ConvChannels(spec, heads),
                   .num_taps = spec.num_taps,
                   .activation = spec.activation};
-  options.inner = {heads.values.begin * spec.value_dim, heads.values.count * spec.value_dim};
+  options.inner = ShardsOfHeads(spec.num_value_heads, spec.value_dim, world_size);
   const auto num_keys = static_cast<int64_t>(heads.keys.size());
-  options.num_inputs = 2 * num_keys * spec.key_dim + options.inner.count + 2 * heads.values.count;
+  options.num_inputs = 2 * num_keys * spec.key_dim + heads.values.count * (spec.value_dim + 2);
   options.out_proj = prefix + "out_proj";
-  options.inner_size = spec.num_value_heads * spec.value_dim;
   return options;
 }
 
@@ -125,7 +124,7 @@ GatedDeltaNet::GatedDeltaNet(const LoadContext& load, const ModelConfig& model, 
 
 GatedDeltaNet::GatedDeltaNet(const LoadContext& load, const ModelConfig& model, size_t layer, const std::string& prefix,
                              const GatedDeltaNetSpec& spec, const Heads& heads)
-    : ConvMixer(load, model, layer, MixerOptions(prefix, spec, heads)),
+    : ConvMixer(load, model, layer, MixerOptions(prefix, spec, heads, load.step.world_size())),
       spec_(spec),
       heads_(heads),
       decay_(LoadDecayWeights(load.weights, prefix, spec.num_value_heads, heads.values)),

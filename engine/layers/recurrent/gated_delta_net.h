@@ -56,7 +56,8 @@ class GatedDeltaNet final : public ConvMixer {
   static std::vector<OutputSlice> InputSlices(const std::string& prefix, const GatedDeltaNetSpec& spec,
                                               const Heads& heads);
   static std::vector<Shard> ConvChannels(const GatedDeltaNetSpec& spec, const Heads& heads);
-  static Options MixerOptions(const std::string& prefix, const GatedDeltaNetSpec& spec, const Heads& heads);
+  static Options MixerOptions(const std::string& prefix, const GatedDeltaNetSpec& spec, const Heads& heads,
+                              int world_size);
   GatedDeltaNet(const LoadContext& load, const ModelConfig& model, size_t layer, const std::string& prefix,
                 const GatedDeltaNetSpec& spec, const Heads& heads);
 

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "engine/config/errors.h"
+#include "engine/layers/column_gather.h"
 #include "engine/layers/for_each_row.h"
 #include "engine/layers/norm.h"
 #include "engine/layers/recurrent/linear_recurrence.h"
@@ -36,7 +37,8 @@ Shard GroupsOf(const Mamba2Spec& spec, Shard heads) {
 
 }  // namespace
 
-ConvMixer::Options Mamba2::MixerOptions(const std::string& prefix, const Mamba2Spec& spec, Shard heads, Shard groups) {
+ConvMixer::Options Mamba2::MixerOptions(const std::string& prefix, const Mamba2Spec& spec, Shard heads, Shard groups,
+                                        int world_size) {
   const int64_t inner = spec.num_heads * spec.head_dim;
   const int64_t group_floats = spec.num_groups * spec.state_size;
   const auto part = [](int64_t first, Shard shard, int64_t size) {
@@ -62,8 +64,7 @@ ConvMixer::Options Mamba2::MixerOptions(const std::string& prefix, const Mamba2S
   options.in_bias = spec.in_bias;
   options.num_inputs += heads.count;
   options.out_proj = prefix + "out_proj";
-  options.inner_size = inner;
-  options.inner = part(0, heads, spec.head_dim);
+  options.inner = ShardsOfHeads(spec.num_heads, spec.head_dim, world_size);
   options.out_bias = spec.out_bias;
   return options;
 }
@@ -74,7 +75,7 @@ Mamba2::Mamba2(const LoadContext& load, const ModelConfig& model, size_t layer, 
 
 Mamba2::Mamba2(const LoadContext& load, const ModelConfig& model, size_t layer, const std::string& prefix,
                const Mamba2Spec& spec, Shard heads, Shard groups)
-    : ConvMixer(load, model, layer, MixerOptions(prefix, spec, heads, groups)),
+    : ConvMixer(load, model, layer, MixerOptions(prefix, spec, heads, groups, load.step.world_size())),
       spec_(spec),
       heads_(heads),
       groups_(groups),
@@ -108,7 +109,7 @@ RecurrentStateSpec Mamba2::state() const {
 }
 
 int64_t Mamba2::scratch_floats(int64_t num_tokens) const {
-  return num_tokens * (row_floats() + inner() + spec_.num_groups);
+  return num_tokens * (row_floats() + inner() + (spec_.has_norm ? spec_.num_heads : 0));
 }
 
 void Mamba2::Forward(const std::vector<RecurrentSequence>& sequences, KVCache& cache, const float* x,
@@ -173,17 +174,7 @@ void Mamba2::RunPart(const RecurrentSequence& sequence, const SequenceInputs& in
 void Mamba2::Gate(const float* rows, int64_t num_tokens, float* sums, float* y) const {
   const int64_t width = inner();
   const kernels::Kernels& kernels = *step().kernels;
-  const int64_t num_groups = spec_.num_groups;
-  const int64_t group_width = heads_per_group() * spec_.head_dim;
-  // Calls f(group, first column, number of columns) for the part of each group that this rank has.
-  const auto for_each_group = [&](const auto& f) {
-    const int64_t first = heads_.begin * spec_.head_dim;
-    for (int64_t group = groups_.begin; group < groups_.begin + groups_.count; ++group) {
-      const int64_t begin = std::max(group * group_width, first);
-      const int64_t end = std::min((group + 1) * group_width, first + width);
-      f(group, begin - first, end - begin);
-    }
-  };
+  const int64_t num_heads = spec_.num_heads, head_dim = spec_.head_dim;
   const auto multiply_by_gate = [&](int64_t row) {
     float* const own = y + row * width;
     kernels.activation(kernels::Activation::kSilu, rows + row * row_floats() + z_offset(), own, width, own);
@@ -193,21 +184,24 @@ void Mamba2::Gate(const float* rows, int64_t num_tokens, float* sums, float* y) 
     if (!norm_before_gate) multiply_by_gate(row);
     if (!spec_.has_norm) return;
     const float* const own = y + row * width;
-    float* const row_sums = sums + row * num_groups;
-    std::memset(row_sums, 0, static_cast<size_t>(num_groups) * sizeof(float));
-    for_each_group([&](int64_t group, int64_t begin, int64_t count) {
-      row_sums[group] = kernels.sum_of_squares(own + begin, count);
-    });
+    float* const own_sums = sums + row * num_heads + heads_.begin;
+    for (int64_t i = 0; i < heads_.count; ++i) own_sums[i] = kernels.sum_of_squares(own + i * head_dim, head_dim);
   });
   if (!spec_.has_norm) return;
-  step().communicator->AllReduce(sums, num_tokens * num_groups);
+  // The sum of a group is that of its heads in ascending order, because its heads may be on several ranks.
+  AllGather(step(), {&heads_, 1}, num_tokens, num_heads, sums);
   ForEachRow(step(), num_tokens, 2 * width, [&](int64_t row) {
     float* const own = y + row * width;
-    for_each_group([&](int64_t group, int64_t begin, int64_t count) {
-      const float mean = sums[row * num_groups + group] / static_cast<float>(group_width);
+    for (int64_t group = groups_.begin; group < groups_.begin + groups_.count; ++group) {
+      const int64_t first = group * heads_per_group(), end = first + heads_per_group();
+      const float sum = std::accumulate(sums + row * num_heads + first, sums + row * num_heads + end, 0.0f);
+      const float mean = sum / static_cast<float>(heads_per_group() * head_dim);
       const float factor = 1.0f / std::sqrt(mean + static_cast<float>(spec_.norm_eps));
-      kernels.mul_scaled(own + begin, norm_weight_.data() + begin, factor, count, own + begin);
-    });
+      const int64_t own_first = std::max(first, heads_.begin) - heads_.begin;
+      const int64_t own_end = std::min(end, heads_.begin + heads_.count) - heads_.begin;
+      kernels.mul_scaled(own + own_first * head_dim, norm_weight_.data() + own_first * head_dim, factor,
+                         (own_end - own_first) * head_dim, own + own_first * head_dim);
+    }
     if (norm_before_gate) multiply_by_gate(row);
   });
 }

@@ -53,7 +53,8 @@ class Mamba2 final : public ConvMixer {
     int64_t group = 0;  // counted from groups_.begin
     std::vector<int64_t> heads;
   };
-  static Options MixerOptions(const std::string& prefix, const Mamba2Spec& spec, Shard heads, Shard groups);
+  static Options MixerOptions(const std::string& prefix, const Mamba2Spec& spec, Shard heads, Shard groups,
+                              int world_size);
   Mamba2(const LoadContext& load, const ModelConfig& model, size_t layer, const std::string& prefix,
          const Mamba2Spec& spec, Shard heads, Shard groups);
   std::vector<Part> MakeParts() const;
@@ -66,7 +67,7 @@ class Mamba2 final : public ConvMixer {
                float* scratch, float* y) const;
   // Applies the multipliers to the output of in_proj.
   void Multiply(int64_t num_tokens, float* rows) const;
-  // y [num_tokens, inner()] = norm(y * silu(z)), or norm(y) * silu(z); sums: scratch of [num_tokens, num_groups].
+  // y [num_tokens, inner()] = norm(y * silu(z)), or norm(y) * silu(z); sums: scratch of [num_tokens, num_heads].
   void Gate(const float* rows, int64_t num_tokens, float* sums, float* y) const;
 
   Mamba2Spec spec_;

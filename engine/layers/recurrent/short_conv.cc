@@ -18,7 +18,8 @@ void Multiply(float* x, const float* y, int64_t n) {
 ConvMixer::Options ShortConv::MixerOptions(const LoadContext& load, const ModelConfig& model, const std::string& prefix,
                                            const ShortConvSpec& spec) {
   const int64_t size = model.hidden_size;
-  const Shard channels = ShardOf(size, load.step.rank(), load.step.world_size());
+  const std::vector<Shard> shards = ShardsOfRows(size, load.step.world_size());
+  const Shard channels = shards[static_cast<size_t>(load.step.rank())];
   Options options;
   for (const int64_t part : {int64_t{0}, size, 2 * size}) {
     options.in_proj.push_back({prefix + "in_proj", 3 * size, {part + channels.begin, channels.count}});
@@ -32,8 +33,7 @@ ConvMixer::Options ShortConv::MixerOptions(const LoadContext& load, const ModelC
                   .activation = {}};
   options.num_inputs = channels.count;
   options.out_proj = prefix + "out_proj";
-  options.inner_size = size;
-  options.inner = channels;
+  options.inner = shards;
   options.out_bias = spec.has_bias;
   return options;
 }

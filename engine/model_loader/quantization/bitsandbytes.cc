@@ -34,7 +34,7 @@ struct QuantState {
   float nested_offset = 0.0f;
 };
 
-QuantState ReadState(const WeightSource& weights, const std::string& name, const MatrixPart& part) {
+QuantState ReadState(const WeightSource& weights, const std::string& name, const MatrixRows& rows) {
   const std::vector<int64_t> shape = *weights.ShapeOf(name);
   if (shape.size() != 1 || shape[0] > kMaxStateBytes) RejectTensor(name, "must be a vector of at most 65536 bytes");
   const TensorView view = GetTyped(weights, name, {shape[0]}, kernels::WeightType::kUInt8);
@@ -44,8 +44,8 @@ QuantState ReadState(const WeightSource& weights, const std::string& name, const
   QuantState state;
   state.block_size = fields.RequiredInt("blocksize", 1, kMaxBlock);
   if (fields.Ints("shape", 0, std::numeric_limits<int64_t>::max()) !=
-      std::vector<int64_t>{part.out_features, part.in_features}) {
-    fields.Reject("shape", "not [" + std::to_string(part.out_features) + ", " + std::to_string(part.in_features) + "]");
+      std::vector<int64_t>{rows.out_features, rows.in_features}) {
+    fields.Reject("shape", "not [" + std::to_string(rows.out_features) + ", " + std::to_string(rows.in_features) + "]");
   }
   if (!fields.Has("nested_blocksize")) return state;
   state.nested_block_size = fields.RequiredInt("nested_blocksize", 1, kMaxBlock);
@@ -81,25 +81,25 @@ std::vector<float> ReadScales(const WeightSource& weights, const std::string& we
   return scales;
 }
 
-GroupSource OpenInt8(const WeightSource& weights, const std::string& name, const MatrixPart& part) {
+GroupSource OpenInt8(const WeightSource& weights, const std::string& name, const MatrixRows& rows) {
   // transformers multiplies code * SCB by this, which is about 1 / 127. The products differ in the last bit at most.
   constexpr float kFactor = 7.874015718698502e-3f;
   const TensorView view =
-      GetTyped(weights, name + ".weight", {part.out_features, part.in_features}, kernels::WeightType::kInt8);
-  auto scales = std::make_shared<std::vector<float>>(ReadFloats(weights, name + ".SCB", part.out_features));
+      GetTyped(weights, name + ".weight", {rows.out_features, rows.in_features}, kernels::WeightType::kInt8);
+  auto scales = std::make_shared<std::vector<float>>(ReadFloats(weights, name + ".SCB", rows.out_features));
   for (float& scale : *scales) scale *= kFactor;
   GroupSource source;
   source.format = kernels::QuantFormat::kGroupUInt8;
-  source.group_of_column = RunsOfGroups(part.in_features, -1);
+  source.group_of_column = RunsOfGroups(rows.in_features, -1);
   source.zero_point = 128;
   source.scale = [scales](int64_t n, int64_t /*group*/) {
     return reinterpret_cast<const std::byte*>(scales->data() + n);
   };
   source.codes = [=](int64_t row, int64_t count, uint8_t* codes) {
     for (int64_t i = 0; i < count; ++i) {
-      const std::byte* from = view.Row(row + i) + part.column_begin;
-      for (int64_t k = 0; k < part.num_columns; ++k) {
-        codes[i * part.num_columns + k] = static_cast<uint8_t>(from[k]) ^ 0x80;
+      const std::byte* from = view.Row(row + i);
+      for (int64_t k = 0; k < rows.in_features; ++k) {
+        codes[i * rows.in_features + k] = static_cast<uint8_t>(from[k]) ^ 0x80;
       }
     }
   };
@@ -113,11 +113,11 @@ bool HasBitsAndBytes(const WeightSource& weights, const QuantizationScheme& sche
 }
 
 GroupSource OpenBitsAndBytes(const WeightSource& weights, const QuantizationScheme& scheme, const std::string& name,
-                             const MatrixPart& part) {
-  if (scheme.bits == 8) return OpenInt8(weights, name, part);
+                             const MatrixRows& rows) {
+  if (scheme.bits == 8) return OpenInt8(weights, name, rows);
   const std::string weight = name + ".weight";
-  const int64_t in = part.in_features, num_codes = part.out_features * in;
-  const QuantState state = ReadState(weights, *StateName(weights, name), part);
+  const int64_t in = rows.in_features, num_codes = rows.out_features * in;
+  const QuantState state = ReadState(weights, *StateName(weights, name), rows);
   const TensorView view = GetTyped(weights, weight, {(num_codes + 1) / 2, 1}, kernels::WeightType::kUInt8);
   const int64_t num_blocks = (num_codes + state.block_size - 1) / state.block_size;
   const auto scales = std::make_shared<std::vector<float>>(ReadScales(weights, weight, state, num_blocks));
@@ -132,10 +132,10 @@ GroupSource OpenBitsAndBytes(const WeightSource& weights, const QuantizationSche
   };
   source.codes = [=](int64_t row, int64_t count, uint8_t* codes) {
     for (int64_t i = 0; i < count; ++i) {
-      const int64_t first = (row + i) * in + part.column_begin;
-      for (int64_t k = 0; k < part.num_columns; ++k) {
+      const int64_t first = (row + i) * in;
+      for (int64_t k = 0; k < rows.in_features; ++k) {
         const auto byte = static_cast<uint8_t>(view.data[static_cast<size_t>((first + k) / 2)]);
-        codes[i * part.num_columns + k] = static_cast<uint8_t>((first + k) % 2 == 0 ? byte >> 4 : byte & 0x0f);
+        codes[i * rows.in_features + k] = static_cast<uint8_t>((first + k) % 2 == 0 ? byte >> 4 : byte & 0x0f);
       }
     }
   };

@@ -33,6 +33,6 @@ bool HasBitsAndBytes(const WeightSource& weights, const QuantizationScheme& sche
 
 // Opens layer `name`. The result borrows the bytes of `weights`. Throws ModelError naming the tensor.
 GroupSource OpenBitsAndBytes(const WeightSource& weights, const QuantizationScheme& scheme, const std::string& name,
-                             const MatrixPart& part);
+                             const MatrixRows& rows);
 
 }  // namespace vllm

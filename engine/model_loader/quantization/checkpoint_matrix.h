@@ -1,4 +1,4 @@
-// CheckpointMatrix: a part of a checkpoint's quantized matrix, in the layout that the quantized kernels read. Built on
+// CheckpointMatrix: rows of a checkpoint's quantized matrix, in the layout that the quantized kernels read. Built on
 // the rank's threads during load. The layer keeps it, or packs it for the integer kernels and drops it. Immutable after
 // construction; any thread may read.
 #pragma once
@@ -15,36 +15,28 @@ namespace vllm {
 
 struct CheckpointMatrix {
   kernels::CheckpointQuantMatrix matrix;
-  // Maps a stored column to a column of the part. -1 marks a column that does not belong to the part. Its codes are
-  // multiplied by zeros. An empty vector means the identity.
+  // Maps a stored column to a column of the matrix. -1 marks padding. Its codes are multiplied by zeros. An empty
+  // vector means the identity.
   std::vector<int32_t> column_order;
 };
 
-// A part of a matrix [out_features, in_features]: num_rows rows from row_begin on and num_columns columns from
-// column_begin on.
-struct MatrixPart {
+// num_rows rows of a matrix [out_features, in_features], from row_begin on.
+struct MatrixRows {
   int64_t out_features = 0;
   int64_t in_features = 0;
   int64_t row_begin = 0;
   int64_t num_rows = 0;
-  int64_t column_begin = 0;
-  int64_t num_columns = 0;
 };
 
 // Calls the given function for each i in [0, count), possibly on several threads. Returns when all calls have returned.
 using ForEach = std::function<void(int64_t count, const std::function<void(int64_t i)>&)>;
 
-// Copies a part of a tensor of GGML blocks. If the part begins or ends inside a block, the result contains the whole
-// block. REQUIRES: BlockFormat(view.type) is not nullopt. Throws std::bad_alloc.
-CheckpointMatrix StoreBlocks(const TensorView& view, const MatrixPart& part, const kernels::BufferSource& buffers,
+// Copies rows of a tensor of GGML blocks. REQUIRES: BlockFormat(view.type) is not nullopt. Throws std::bad_alloc.
+CheckpointMatrix StoreBlocks(const TensorView& view, const MatrixRows& rows, const kernels::BufferSource& buffers,
                              const ForEach& for_each);
 
-struct BlocksView {
-  kernels::CheckpointQuantMatrixView matrix;
-  std::vector<int32_t> column_order;  // as in CheckpointMatrix
-};
 // Like StoreBlocks, but returns a view of the mapped file instead of a copy. Returns nullopt if the rows are
 // interleaved in the file.
-std::optional<BlocksView> ViewBlocks(const TensorView& view, const MatrixPart& part);
+std::optional<kernels::CheckpointQuantMatrixView> ViewBlocks(const TensorView& view, const MatrixRows& rows);
 
 }  // namespace vllm

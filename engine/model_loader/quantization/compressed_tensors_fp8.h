@@ -25,6 +25,6 @@ namespace vllm {
 // Opens layer `name`, quantized with `scheme`. The result borrows the bytes of `weights`. Throws ModelError naming the
 // tensor.
 GroupSource OpenRows(const WeightSource& weights, const QuantizationScheme& scheme, const std::string& name,
-                     const MatrixPart& part);
+                     const MatrixRows& rows);
 
 }  // namespace vllm

@@ -44,22 +44,22 @@ std::string Float4Codes(QuantizationMethod method, const std::string& name) {
 }
 
 GroupSource OpenFloat4(const WeightSource& weights, QuantizationMethod method, Float4Format format,
-                       const std::string& name, const MatrixPart& part) {
+                       const std::string& name, const MatrixRows& rows) {
   const bool is_nvfp4 = format == Float4Format::kNvfp4;
   const int64_t group_size = is_nvfp4 ? kNvfp4Columns : 32;
   const std::string codes_name = Float4Codes(method, name);
-  if (part.in_features % group_size != 0) {
+  if (rows.in_features % group_size != 0) {
     RejectTensor(codes_name, "in_features is not a multiple of " + std::to_string(group_size) + " (" +
-                                 std::to_string(part.in_features) + ")");
+                                 std::to_string(rows.in_features) + ")");
   }
   const TensorView codes =
-      GetTyped(weights, codes_name, {part.out_features, part.in_features / 2}, kernels::WeightType::kUInt8);
-  const int64_t num_groups = part.in_features / group_size;
-  const TensorView scales = GetTyped(weights, name + ".weight_scale", {part.out_features, num_groups},
+      GetTyped(weights, codes_name, {rows.out_features, rows.in_features / 2}, kernels::WeightType::kUInt8);
+  const int64_t num_groups = rows.in_features / group_size;
+  const TensorView scales = GetTyped(weights, name + ".weight_scale", {rows.out_features, num_groups},
                                      is_nvfp4 ? kernels::WeightType::kFloat8E4M3 : kernels::WeightType::kUInt8);
   GroupSource source;
   source.format = kernels::QuantFormat::kGroupTable4;
-  source.group_of_column = RunsOfGroups(part.in_features, group_size);
+  source.group_of_column = RunsOfGroups(rows.in_features, group_size);
   source.table.assign(kE2M1.begin(), kE2M1.end());
   source.scale_table.resize(256);
   if (is_nvfp4) {
@@ -76,20 +76,19 @@ GroupSource OpenFloat4(const WeightSource& weights, QuantizationMethod method, F
   source.codes = [=](int64_t row, int64_t count, uint8_t* out) {
     for (int64_t i = 0; i < count; ++i) {
       const std::byte* from = codes.Row(row + i);
-      for (int64_t k = 0; k < part.num_columns; ++k) {
-        const int64_t column = part.column_begin + k;
-        const auto byte = static_cast<uint8_t>(from[column / 2]);
-        out[i * part.num_columns + k] = static_cast<uint8_t>(column % 2 == 0 ? byte & 0x0f : byte >> 4);
+      for (int64_t k = 0; k < rows.in_features; ++k) {
+        const auto byte = static_cast<uint8_t>(from[k / 2]);
+        out[i * rows.in_features + k] = static_cast<uint8_t>(k % 2 == 0 ? byte & 0x0f : byte >> 4);
       }
     }
   };
   return source;
 }
 
-GroupSource OpenScaledNvfp4(const TensorView& view, const MatrixPart& part) {
+GroupSource OpenScaledNvfp4(const TensorView& view, const MatrixRows& rows) {
   GroupSource source;
   source.format = kernels::QuantFormat::kGroupTable4;
-  source.group_of_column = RunsOfGroups(part.in_features, kNvfp4Columns);
+  source.group_of_column = RunsOfGroups(rows.in_features, kNvfp4Columns);
   source.table.assign(kE2M1.begin(), kE2M1.end());
   source.scale_table.resize(256);
   for (uint32_t i = 0; i < 256; ++i) {
@@ -100,12 +99,12 @@ GroupSource OpenScaledNvfp4(const TensorView& view, const MatrixPart& part) {
   source.codes = [=](int64_t row, int64_t count, uint8_t* out) {
     for (int64_t i = 0; i < count; ++i) {
       const std::byte* from = view.Row(row + i);
-      for (int64_t k = 0; k < part.num_columns; ++k) {
-        const int64_t column = part.column_begin + k, group = column / kNvfp4Columns, in_group = column % kNvfp4Columns;
+      for (int64_t k = 0; k < rows.in_features; ++k) {
+        const int64_t group = k / kNvfp4Columns, in_group = k % kNvfp4Columns;
         const std::byte* codes =
             from + group / kBlockGroups * kBlockBytes + kBlockGroups + group % kBlockGroups * (kNvfp4Columns / 2);
         const auto byte = static_cast<uint8_t>(codes[in_group % 8]);
-        out[i * part.num_columns + k] = static_cast<uint8_t>(in_group < 8 ? byte & 0x0f : byte >> 4);
+        out[i * rows.in_features + k] = static_cast<uint8_t>(in_group < 8 ? byte & 0x0f : byte >> 4);
       }
     }
   };

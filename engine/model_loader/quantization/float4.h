@@ -31,10 +31,10 @@ std::string Float4Codes(QuantizationMethod method, const std::string& name);
 // Opens layer `name`. The result borrows the bytes of `weights`. Throws ModelError naming the tensor if one is missing
 // or has the wrong type or shape, or if the scale of the matrix is not above 0. REQUIRES: `format` is not kNone.
 GroupSource OpenFloat4(const WeightSource& weights, QuantizationMethod method, Float4Format format,
-                       const std::string& name, const MatrixPart& part);
+                       const std::string& name, const MatrixRows& rows);
 
 // Opens a matrix of NVFP4 blocks, with view.scale as a factor. Borrows the bytes of the view. The scales of a block are
 // E4M3 numbers without a sign, and 0x7f is 0, as in GGML.
-GroupSource OpenScaledNvfp4(const TensorView& view, const MatrixPart& part);
+GroupSource OpenScaledNvfp4(const TensorView& view, const MatrixRows& rows);
 
 }  // namespace vllm

@@ -42,10 +42,10 @@ void CheckMultiple(const std::string& name, const char* what, int64_t size, int6
 }  // namespace
 
 GroupSource OpenGptq(const WeightSource& weights, const QuantizationConfig& config, const std::string& name,
-                     const MatrixPart& part) {
+                     const MatrixRows& rows) {
   const QuantizationScheme& scheme = config.groups.at(0).scheme;
   const int64_t bits = scheme.bits, multiple = bits == 3 ? 32 : 32 / bits;
-  const int64_t in = part.in_features, out = part.out_features;
+  const int64_t in = rows.in_features, out = rows.out_features;
   CheckMultiple(name, "in_features", in, multiple);
   CheckMultiple(name, "out_features", out, multiple);
   const int64_t num_groups = NumGroups(in, scheme.group_size);
@@ -57,11 +57,10 @@ GroupSource OpenGptq(const WeightSource& weights, const QuantizationConfig& conf
       weights, name, num_groups, out, bits, config.gptq_v2 ? 0 : 1, [bits](int64_t n) { return n * bits; }, source);
   const TensorView qweight = GetTyped(weights, name + ".qweight", {in * bits / 32, out}, kernels::WeightType::kInt32);
   source.codes = [=](int64_t row, int64_t count, uint8_t* codes) {
-    for (int64_t k = 0; k < part.num_columns; ++k) {
-      const int64_t column = part.column_begin + k;
+    for (int64_t k = 0; k < rows.in_features; ++k) {
       const std::byte* words = qweight.data.data() + row * 4;
       for (int64_t i = 0; i < count; ++i) {
-        codes[i * part.num_columns + k] = static_cast<uint8_t>(CodeAt(words + i * 4, out * 4, column * bits, bits));
+        codes[i * rows.in_features + k] = static_cast<uint8_t>(CodeAt(words + i * 4, out * 4, k * bits, bits));
       }
     }
   };
@@ -69,11 +68,11 @@ GroupSource OpenGptq(const WeightSource& weights, const QuantizationConfig& conf
 }
 
 GroupSource OpenAwq(const WeightSource& weights, const QuantizationConfig& config, const std::string& name,
-                    const MatrixPart& part) {
+                    const MatrixRows& rows) {
   constexpr std::array<int64_t, 8> kFieldOfOutput = {0, 4, 1, 5, 2, 6, 3, 7};
   const auto lane = [kFieldOfOutput](int64_t n) { return kFieldOfOutput[static_cast<size_t>(n % 8)]; };
   const QuantizationScheme& scheme = config.groups.at(0).scheme;
-  const int64_t in = part.in_features, out = part.out_features;
+  const int64_t in = rows.in_features, out = rows.out_features;
   CheckMultiple(name, "out_features", out, 8);
   GroupSource source;
   source.format = kernels::QuantFormat::kGroupUInt4;
@@ -82,11 +81,11 @@ GroupSource OpenAwq(const WeightSource& weights, const QuantizationConfig& confi
   SetScalesAndZeros(weights, name, NumGroups(in, scheme.group_size), out, 4, 0, position, source);
   const TensorView qweight = GetTyped(weights, name + ".qweight", {in, out / 8}, kernels::WeightType::kInt32);
   source.codes = [=](int64_t row, int64_t count, uint8_t* codes) {
-    for (int64_t k = 0; k < part.num_columns; ++k) {
-      const std::byte* words = qweight.data.data() + (part.column_begin + k) * (out / 8) * 4;
+    for (int64_t k = 0; k < rows.in_features; ++k) {
+      const std::byte* words = qweight.data.data() + k * (out / 8) * 4;
       for (int64_t i = 0; i < count; ++i) {
         const int64_t n = row + i;
-        codes[i * part.num_columns + k] = static_cast<uint8_t>((LoadWord(words + n / 8 * 4) >> (lane(n) * 4)) & 0x0f);
+        codes[i * rows.in_features + k] = static_cast<uint8_t>((LoadWord(words + n / 8 * 4) >> (lane(n) * 4)) & 0x0f);
       }
     }
   };

@@ -25,8 +25,8 @@ namespace vllm {
 
 // Open layer `name`. The results borrow the bytes of `weights`. Both throw ModelError naming the tensor.
 GroupSource OpenGptq(const WeightSource& weights, const QuantizationConfig& config, const std::string& name,
-                     const MatrixPart& part);
+                     const MatrixRows& rows);
 GroupSource OpenAwq(const WeightSource& weights, const QuantizationConfig& config, const std::string& name,
-                    const MatrixPart& part);
+                    const MatrixRows& rows);
 
 }  // namespace vllm

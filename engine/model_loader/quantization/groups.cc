@@ -11,15 +11,13 @@ namespace {
 constexpr int64_t kRowsPerCall = 32;
 
 struct GroupLayout {
-  std::vector<int32_t> groups;          // groups that contain columns of the part, ascending
+  std::vector<int32_t> groups;          // groups that contain columns, ascending
   std::vector<int32_t> group_of_chunk;  // [column_order.size() / 16], index into groups
-  std::vector<int32_t> column_order;    // stored column -> column of the part; -1: padding
+  std::vector<int32_t> column_order;    // stored column -> column of the matrix; -1: padding
 };
 
-GroupLayout MakeLayout(const std::vector<int32_t>& group_of_column, const MatrixPart& part) {
+GroupLayout MakeLayout(const std::vector<int32_t>& group) {
   GroupLayout layout;
-  const auto first = group_of_column.begin() + part.column_begin;
-  const std::vector<int32_t> group(first, first + part.num_columns);
   std::vector<int32_t> order(group.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
@@ -55,14 +53,14 @@ bool IsIdentity(const std::vector<int32_t>& order, int64_t count) {
 
 }  // namespace
 
-CheckpointMatrix StoreGroups(const GroupSource& source, const MatrixPart& part, const kernels::BufferSource& buffers,
+CheckpointMatrix StoreGroups(const GroupSource& source, const MatrixRows& rows, const kernels::BufferSource& buffers,
                              const ForEach& for_each) {
-  GroupLayout layout = MakeLayout(source.group_of_column, part);
+  GroupLayout layout = MakeLayout(source.group_of_column);
   const std::vector<int32_t> order = layout.column_order;
   const auto num_groups = static_cast<int64_t>(layout.groups.size());
   CheckpointMatrix result;
-  if (!IsIdentity(order, part.num_columns)) result.column_order = order;
-  result.matrix = kernels::CheckpointQuantMatrix(source.format, part.num_rows, static_cast<int64_t>(order.size()),
+  if (!IsIdentity(order, rows.in_features)) result.column_order = order;
+  result.matrix = kernels::CheckpointQuantMatrix(source.format, rows.num_rows, static_cast<int64_t>(order.size()),
                                                  {.group_of_chunk = layout.group_of_chunk,
                                                   .num_groups = num_groups,
                                                   .scale_type = source.scale_type,
@@ -73,25 +71,25 @@ CheckpointMatrix StoreGroups(const GroupSource& source, const MatrixPart& part, 
                                                   .scale_table = source.scale_table},
                                                  buffers);
   if (result.matrix.is_filled()) return result;
-  for_each((part.num_rows + kRowsPerCall - 1) / kRowsPerCall, [&](int64_t call) {
+  for_each((rows.num_rows + kRowsPerCall - 1) / kRowsPerCall, [&](int64_t call) {
     const int64_t begin = call * kRowsPerCall;
-    const int64_t count = std::min(kRowsPerCall, part.num_rows - begin);
-    std::vector<uint8_t> codes(static_cast<size_t>(count * part.num_columns));
+    const int64_t count = std::min(kRowsPerCall, rows.num_rows - begin);
+    std::vector<uint8_t> codes(static_cast<size_t>(count * rows.in_features));
     std::vector<uint8_t> ordered(order.size());
-    source.codes(part.row_begin + begin, count, codes.data());
+    source.codes(rows.row_begin + begin, count, codes.data());
     for (int64_t i = 0; i < count; ++i) {
-      const uint8_t* row = codes.data() + i * part.num_columns;
+      const uint8_t* row = codes.data() + i * rows.in_features;
       for (size_t k = 0; k < order.size(); ++k) ordered[k] = order[k] < 0 ? uint8_t{0} : row[order[k]];
       result.matrix.SetCodes(begin + i, ordered.data());
       for (int64_t g = 0; g < num_groups; ++g) {
         const int32_t group = layout.groups[static_cast<size_t>(g)];
-        std::memcpy(result.matrix.scale(begin + i, g), source.scale(part.row_begin + begin + i, group),
+        std::memcpy(result.matrix.scale(begin + i, g), source.scale(rows.row_begin + begin + i, group),
                     static_cast<size_t>(result.matrix.view().scale_bytes()));
         if (source.float_zero) {
-          *result.matrix.float_zero(begin + i, g) = source.float_zero(part.row_begin + begin + i, group);
+          *result.matrix.float_zero(begin + i, g) = source.float_zero(rows.row_begin + begin + i, group);
         }
         if (source.zero) {
-          *result.matrix.zero(begin + i, g) = static_cast<int16_t>(source.zero(part.row_begin + begin + i, group));
+          *result.matrix.zero(begin + i, g) = static_cast<int16_t>(source.zero(rows.row_begin + begin + i, group));
         }
       }
     }

@@ -16,8 +16,7 @@ struct GroupSource {
   kernels::QuantFormat format = kernels::QuantFormat::kGroupUInt4;
   kernels::DType scale_type = kernels::DType::kFloat32;  // ignored if there is a scale_table
   std::vector<int32_t> group_of_column;                  // [in_features]
-  // Writes the codes of rows [row, row + count) of the matrix and the part's columns, one code per byte:
-  // [count, part.num_columns].
+  // Writes the codes of rows [row, row + count) of the matrix, one code per byte: [count, in_features].
   std::function<void(int64_t row, int64_t count, uint8_t* codes)> codes;
   std::function<const std::byte*(int64_t row, int64_t group)> scale;  // address of the scale; may be unaligned
   std::function<int32_t(int64_t row, int64_t group)> zero;            // empty: zero_point applies everywhere
@@ -28,9 +27,9 @@ struct GroupSource {
   std::vector<float> scale_table;  // [256]: if not empty, the scales are bytes that select an entry
 };
 
-// Copies a part of the matrix. Sorts the columns by group, and pads each group to a multiple of 16 columns and the
+// Copies rows of the matrix. Sorts the columns by group, and pads each group to a multiple of 16 columns and the
 // matrix to a multiple of kQuantColumns. Throws std::bad_alloc.
-CheckpointMatrix StoreGroups(const GroupSource& source, const MatrixPart& part, const kernels::BufferSource& buffers,
+CheckpointMatrix StoreGroups(const GroupSource& source, const MatrixRows& rows, const kernels::BufferSource& buffers,
                              const ForEach& for_each);
 
 }  // namespace vllm

@@ -6,14 +6,14 @@
 namespace vllm {
 
 GroupSource OpenHqq(const WeightSource& weights, const QuantizationScheme& scheme, const std::string& name,
-                    const MatrixPart& part) {
-  const int64_t in = part.in_features, bits = scheme.bits, per_byte = 8 / bits;
+                    const MatrixRows& rows) {
+  const int64_t in = rows.in_features, bits = scheme.bits, per_byte = 8 / bits;
   const int64_t group_size = scheme.group_size <= 0 ? in : scheme.group_size;
   if (in % group_size != 0) {
     RejectTensor(name + ".W_q", "in_features is not a multiple of group_size " + std::to_string(group_size) + " (" +
                                     std::to_string(in) + ")");
   }
-  const int64_t groups_per_row = in / group_size, num_groups = part.out_features * groups_per_row;
+  const int64_t groups_per_row = in / group_size, num_groups = rows.out_features * groups_per_row;
   if (num_groups % per_byte != 0) {
     RejectTensor(name + ".W_q", "number of groups is not a multiple of " + std::to_string(per_byte) + " (" +
                                     std::to_string(num_groups) + ")");
@@ -35,11 +35,10 @@ GroupSource OpenHqq(const WeightSource& weights, const QuantizationScheme& schem
   source.codes = [=](int64_t row, int64_t count, uint8_t* codes) {
     const auto mask = static_cast<uint8_t>((1 << bits) - 1);
     for (int64_t i = 0; i < count; ++i) {
-      for (int64_t k = 0; k < part.num_columns; ++k) {
-        const int64_t column = part.column_begin + k;
-        const int64_t group = (row + i) * groups_per_row + column / group_size;
-        const auto byte = static_cast<uint8_t>(view.Row(group % num_rows)[column % group_size]);
-        codes[i * part.num_columns + k] = static_cast<uint8_t>(byte >> (8 - bits * (group / num_rows + 1))) & mask;
+      for (int64_t k = 0; k < rows.in_features; ++k) {
+        const int64_t group = (row + i) * groups_per_row + k / group_size;
+        const auto byte = static_cast<uint8_t>(view.Row(group % num_rows)[k % group_size]);
+        codes[i * rows.in_features + k] = static_cast<uint8_t>(byte >> (8 - bits * (group / num_rows + 1))) & mask;
       }
     }
   };

@@ -21,6 +21,6 @@ namespace vllm {
 
 // Opens layer `name`. The result borrows the bytes of `weights`. Throws ModelError naming the tensor.
 GroupSource OpenHqq(const WeightSource& weights, const QuantizationScheme& scheme, const std::string& name,
-                    const MatrixPart& part);
+                    const MatrixRows& rows);
 
 }  // namespace vllm

@@ -14,24 +14,24 @@ namespace vllm {
 namespace {
 
 // Returns true if tensor `name` is the layer's matrix in floating point.
-bool IsFloat(const WeightSource& weights, const std::string& name, const MatrixPart& part) {
-  const std::vector<int64_t> shape = {part.out_features, part.in_features};
+bool IsFloat(const WeightSource& weights, const std::string& name, const MatrixRows& rows) {
+  const std::vector<int64_t> shape = {rows.out_features, rows.in_features};
   return weights.ShapeOf(name) == shape && kernels::ToDType(weights.Get(name, shape).type).has_value();
 }
 
 // Some checkpoints store layers such as expert gates and output heads in floating point without listing them as
 // ignored. So a layer counts as quantized only if its codes exist.
 bool HasCodes(const WeightSource& weights, const QuantizationScheme& scheme, const std::string& name,
-              const MatrixPart& part) {
+              const MatrixRows& rows) {
   if (scheme.packed) return weights.ShapeOf(name + ".weight_packed").has_value();
   if (!weights.ShapeOf(name + ".weight")) return false;
-  return !kernels::ToDType(weights.Get(name + ".weight", std::array{part.out_features, part.in_features}).type);
+  return !kernels::ToDType(weights.Get(name + ".weight", std::array{rows.out_features, rows.in_features}).type);
 }
 
 }  // namespace
 
 std::optional<CheckpointMatrix> LoadQuantized(const WeightSource& weights, const ModelConfig& model,
-                                              const std::string& name, const MatrixPart& part,
+                                              const std::string& name, const MatrixRows& rows,
                                               const kernels::BufferSource& buffers, const ForEach& for_each) {
   const QuantizationConfig& config = model.quantization;
   if (config.method == QuantizationMethod::kNone || config.quantizes_at_load()) return std::nullopt;
@@ -42,23 +42,23 @@ std::optional<CheckpointMatrix> LoadQuantized(const WeightSource& weights, const
   if (config.method == QuantizationMethod::kGptq || config.method == QuantizationMethod::kAwq) {
     if (!weights.ShapeOf(name + ".qweight")) return std::nullopt;
     const bool is_gptq = config.method == QuantizationMethod::kGptq;
-    return StoreGroups((is_gptq ? OpenGptq : OpenAwq)(weights, config, name, part), part, buffers, for_each);
+    return StoreGroups((is_gptq ? OpenGptq : OpenAwq)(weights, config, name, rows), rows, buffers, for_each);
   }
   if (config.method == QuantizationMethod::kBitsAndBytes) {
     if (!HasBitsAndBytes(weights, group->scheme, name)) return std::nullopt;
-    return StoreGroups(OpenBitsAndBytes(weights, group->scheme, name, part), part, buffers, for_each);
+    return StoreGroups(OpenBitsAndBytes(weights, group->scheme, name, rows), rows, buffers, for_each);
   }
   if (config.method == QuantizationMethod::kHqq) {
     if (!weights.ShapeOf(name + ".W_q")) return std::nullopt;
-    return StoreGroups(OpenHqq(weights, group->scheme, name, part), part, buffers, for_each);
+    return StoreGroups(OpenHqq(weights, group->scheme, name, rows), rows, buffers, for_each);
   }
   if (group->scheme.float4 != Float4Format::kNone) {
     const std::string codes = Float4Codes(config.method, name);
-    if (!weights.ShapeOf(codes) || IsFloat(weights, codes, part)) return std::nullopt;
-    return StoreGroups(OpenFloat4(weights, config.method, group->scheme.float4, name, part), part, buffers, for_each);
+    if (!weights.ShapeOf(codes) || IsFloat(weights, codes, rows)) return std::nullopt;
+    return StoreGroups(OpenFloat4(weights, config.method, group->scheme.float4, name, rows), rows, buffers, for_each);
   }
-  if (!HasCodes(weights, group->scheme, name, part)) return std::nullopt;
-  return StoreGroups(OpenRows(weights, group->scheme, name, part), part, buffers, for_each);
+  if (!HasCodes(weights, group->scheme, name, rows)) return std::nullopt;
+  return StoreGroups(OpenRows(weights, group->scheme, name, rows), rows, buffers, for_each);
 }
 
 }  // namespace vllm

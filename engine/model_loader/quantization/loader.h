@@ -10,10 +10,10 @@
 
 namespace vllm {
 
-// Returns the part of layer `name`'s matrix, or nullopt if the layer is not quantized in the checkpoint. Throws
+// Returns rows of layer `name`'s matrix, or nullopt if the layer is not quantized in the checkpoint. Throws
 // ModelError naming the tensor that is missing or has an invalid type, shape or value.
 std::optional<CheckpointMatrix> LoadQuantized(const WeightSource& weights, const ModelConfig& model,
-                                              const std::string& name, const MatrixPart& part,
+                                              const std::string& name, const MatrixRows& rows,
                                               const kernels::BufferSource& buffers, const ForEach& for_each);
 
 }  // namespace vllm

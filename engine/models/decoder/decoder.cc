@@ -122,12 +122,12 @@ void DecoderModel::BuildHead(const LoadContext& load, const DecoderSpec& spec, c
   if (!config_.tie_word_embeddings && (!is_text_part || load.weights.Contains(head))) {
     lm_head_.emplace(load, config_, head, config_.vocab_size, width);
   }
-  const Shard vocab = ShardOf(config_.vocab_size, step_.rank(), step_.world_size());
+  const Shard& vocab = embed_tokens_->shard();
   if (config_.lm_head_bias) lm_head_bias_ = LoadFloats(load.weights, "lm_head.bias", config_.vocab_size, vocab);
   if (load.lora != nullptr) load.lora->SetTiedHead(embedding);
   embed_tokens_lora_.emplace(load, prefix + spec.embed_tokens, config_.vocab_size, width);
   const std::vector<OutputSlice> head_slices = {{"lm_head", config_.vocab_size, vocab}};
-  lm_head_lora_.emplace(load, LoRALinear::Layer{.slices = head_slices, .in_features = width, .columns = {0, width}});
+  lm_head_lora_.emplace(load, LoRALinear::Layer{.slices = head_slices, .in_features = width});
   if (!spec.final_norm.empty()) {
     norm_.emplace(load, prefix + spec.final_norm, config_.hidden_size, spec.norm);
   }
@@ -217,7 +217,7 @@ void DecoderModel::ComputeLogits(const float* hidden, int64_t num_rows, float* l
     x = projected_.as<float>();
   }
   (lm_head_ ? *lm_head_ : *embed_tokens_).Logits(x, num_rows, logits, logits_stride);
-  const Shard shard = ShardOf(config_.vocab_size, step_.rank(), step_.world_size());
+  const Shard& shard = embed_tokens_->shard();
   lm_head_lora_->Add(lora_slots, x, EmbeddingWidth(config_), num_rows, logits + shard.begin, logits_stride);
   if (logits_scale_ == 1.0f && logits_softcap_ == 0.0f && lm_head_bias_.empty()) return;
   ForEachRow(step_, num_rows, 8 * shard.count, [&](int64_t row) {
