@@ -69,6 +69,7 @@ void GatheredLinear::PackTogether(std::span<const PeerBuffers> peers, const Line
   const auto own_rank = static_cast<size_t>(step_.rank());
   const kernels::PackedActivationsView& own = peers[own_rank].packed;
   const Shard tiles = ShardOf(kernels::NumTiles(own.num_rows), step_.rank(), step_.world_size());
+  ReserveGather(step_, kernels::kTileRows * step_.threads->num_threads(), in_features());
   step_.threads->ParallelFor(tiles.count, [&](int64_t i, int thread) {
     const int64_t tile = tiles.begin + i;
     const int64_t begin = kernels::TileBegin(own.num_rows, tile);
