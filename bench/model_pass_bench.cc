@@ -78,7 +78,7 @@ class Model {
       kernels::PackedMatrix matrix(shape.out, shape.in, kernels::DType::kBFloat16);
       matrix.PackRows(reinterpret_cast<const std::byte*>(source.data()), kernels::DType::kFloat32, shape.in * 4);
       AddBytes(matrix.view().data, static_cast<int64_t>(matrix.size_bytes()));
-      matrices_.emplace_back(std::move(matrix));
+      matrices_.emplace_back(std::move(matrix), std::vector<Shard>{{0, shape.out}});
     } else {
       const std::vector<uint8_t> codes(static_cast<size_t>(shape.in), 7);
       const std::vector<float> scales(static_cast<size_t>(shape.in), 0.01f);

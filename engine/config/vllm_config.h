@@ -89,7 +89,7 @@ struct StructuredOutputsConfig {
   bool enable_in_reasoning = false;
 };
 
-class SharedWeights;
+class MatrixStore;
 
 enum class LoadFormat : uint8_t { kAuto, kSafetensors, kGguf, kDummy };
 
@@ -108,7 +108,7 @@ struct LoadConfig {
   std::shared_ptr<LoadProgress> progress;  // may be null
   // The matrices that the data-parallel engines of this process share; null: there is one engine. Set by
   // DataParallelClient.
-  std::shared_ptr<SharedWeights> shared_weights;
+  std::shared_ptr<MatrixStore> matrices;
 };
 
 // The cache of KV blocks on disk, see DiskKVConnector.

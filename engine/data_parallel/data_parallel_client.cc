@@ -12,7 +12,7 @@
 #include "engine/config/errors.h"
 #include "engine/data_parallel/data_parallel_monitor.h"
 #include "engine/data_parallel/merge_engines.h"
-#include "engine/model_loader/shared_weights.h"
+#include "engine/model_loader/packed_cache/matrix_store.h"
 
 namespace vllm {
 namespace {
@@ -37,7 +37,7 @@ void Watch(int epoll_fd, int fd) {
 DataParallelEngines MakeLocalEngines(const VllmConfig& config, const ExecutorFactory& factory) {
   const int64_t num_engines = config.parallel.data_parallel_size;
   VllmConfig engine_config = config;
-  engine_config.load.shared_weights = std::make_shared<SharedWeights>(config.parallel.tensor_parallel_size);
+  engine_config.load.matrices = std::make_shared<MatrixStore>(config.parallel.tensor_parallel_size);
   if (config.cache.kv_cache_memory_bytes) {
     engine_config.cache.kv_cache_memory_bytes = *config.cache.kv_cache_memory_bytes / num_engines;
   }

@@ -14,6 +14,7 @@
 #include "engine/layers/linear/calibration_run.h"
 #include "engine/model_loader/checkpoint/open_weights.h"
 #include "engine/model_loader/packed_cache/packed_key.h"
+#include "engine/model_loader/weight_memory.h"
 #include "engine/worker/logits_buffer.h"
 #include "engine/worker/worker.h"
 #include "kernels/threading/available_memory.h"
@@ -100,7 +101,7 @@ VllmConfig UnquantizedConfig(const VllmConfig& config) {
   unquantized.cache.cache_dtype.reset();
   unquantized.load.packed_cache_directory.clear();
   unquantized.load.progress = nullptr;
-  unquantized.load.shared_weights = nullptr;
+  unquantized.load.matrices = nullptr;
   unquantized.kv_disk_cache = {};
   unquantized.speculative = {};
   unquantized.draft = nullptr;
@@ -146,7 +147,8 @@ void MeasuredCalibration::ReadText() {
   SingleRankCommunicator communicator;
   LogitsBuffer logits(config);
   CalibrationRun run(&progress_->num_layers_done);
-  Worker worker(config, *weights, communicator, {}, logits, nullptr, nullptr, &run);
+  NewWeightMemory memory;
+  Worker worker(config, *weights, memory, communicator, {}, logits, nullptr, nullptr, &run);
   const int64_t row_floats = kHiddenRows * config.model.hidden_size + run.widest_input() + run.widest_output();
   const int64_t chunk_bytes =
       static_cast<int64_t>(sizeof(float)) * row_floats * text_.max_chunk_tokens + worker.TextBytes();

@@ -18,6 +18,7 @@
 #include "engine/lora/lora_adapter.h"
 #include "engine/model_loader/checkpoint/open_weights.h"
 #include "engine/models/registry.h"
+#include "kernels/isa/kernels_for.h"
 #include "kernels/threading/available_memory.h"
 #include "kernels/threading/cpu_topology.h"
 #include "kernels/threading/thread_pool.h"
@@ -53,7 +54,11 @@ int64_t MoreLoRABytes(const VllmConfig& config) {
 }  // namespace
 
 TensorParallelExecutor::TensorParallelExecutor(const VllmConfig& config, Calibration* calibration)
-    : config_(config), adapters_(config.lora.adapters), loaded_loras_(config.MaxCpuLoRAs()) {
+    : config_(config),
+      matrices_(config.load.matrices != nullptr ? config.load.matrices
+                                                : std::make_shared<MatrixStore>(config.parallel.tensor_parallel_size)),
+      adapters_(config.lora.adapters),
+      loaded_loras_(config.MaxCpuLoRAs()) {
   CheckArchitecture(config_.model);
   const auto size = static_cast<int>(config_.parallel.tensor_parallel_size);
   for (const LayerConfig& layer : config_.model.layers) {
@@ -71,13 +76,27 @@ TensorParallelExecutor::TensorParallelExecutor(const VllmConfig& config, Calibra
     PlaceRanks();
     workers_.resize(static_cast<size_t>(size));
     rank_times_.resize(static_cast<size_t>(size));
+    const auto for_each = [this](int64_t count, const std::function<void(int64_t i)>& f) {
+      std::vector<int> cores;
+      for (const std::vector<int>& own : cores_) cores.insert(cores.end(), own.begin(), own.end());
+      const ParallelConfig& parallel = config_.parallel;
+      kernels::ThreadPool threads(static_cast<int>(parallel.tensor_parallel_size * parallel.threads_per_rank), cores);
+      threads.ParallelFor(count, [&f](int64_t i, int /*thread*/) { f(i); });
+    };
+    if (!matrices_->is_complete()) {
+      const kernels::Isa isa = config_.isa.value_or(kernels::BestIsa());
+      matrices_->OpenCache(config_, *weights, ToString(isa),
+                           calibration == nullptr ? std::string_view() : calibration->description(), for_each);
+    }
     ranks_->Run([&](int rank) {
       const auto index = static_cast<size_t>(rank);
       if (!cores_.empty()) kernels::PinThisThread(cores_[index][0]);
-      workers_[index] = std::make_unique<Worker>(config_, *weights, ranks_->communicator(rank),
+      const std::unique_ptr<WeightMemory> memory = matrices_->MemoryOf(rank);
+      workers_[index] = std::make_unique<Worker>(config_, *weights, *memory, ranks_->communicator(rank),
                                                  cores_.empty() ? std::vector<int>() : cores_[index], *logits_,
                                                  rank == 0 ? mask_thread_.get() : nullptr, calibration);
     });
+    matrices_->Complete(for_each);
     std::vector<int32_t> loaded(static_cast<size_t>(config_.NumLoRAsLoadedAtStart()));
     std::iota(loaded.begin(), loaded.end(), 0);
     loaded_loras_.Use(loaded);
@@ -122,11 +141,7 @@ int64_t TensorParallelExecutor::PageSizeBytes() const {
   return bytes;
 }
 
-LoadReport TensorParallelExecutor::load_report() const {
-  LoadReport report;
-  for (const std::unique_ptr<Worker>& worker : workers_) report.Add(worker->load_report());
-  return report;
-}
+const LoadReport& TensorParallelExecutor::load_report() const { return matrices_->load_report(); }
 
 int64_t TensorParallelExecutor::UntouchedBytes() const {
   // Pages of a mapped file count as available memory, but decoding needs them. Step buffers are allocated at load but

@@ -15,6 +15,7 @@
 #include "engine/executor/executor.h"
 #include "engine/executor/rank_group.h"
 #include "engine/lora/lora_lru.h"
+#include "engine/model_loader/packed_cache/matrix_store.h"
 #include "engine/worker/worker.h"
 
 namespace vllm {
@@ -41,8 +42,7 @@ class TensorParallelExecutor final : public Executor {
   void AddLoRA(size_t slot, const std::shared_ptr<const LoRAAdapter>& adapter) override;
   const ModelRunnerOutput& ExecuteModel(const SchedulerOutput& scheduler_output) override;
 
-  // Returns the combined load report of all ranks.
-  LoadReport load_report() const;
+  const LoadReport& load_report() const;
 
  private:
   void PlaceRanks();
@@ -53,6 +53,7 @@ class TensorParallelExecutor final : public Executor {
   void LoadLoRAs(std::span<const int32_t> slots);
 
   const VllmConfig config_;
+  std::shared_ptr<MatrixStore> matrices_;
   std::unique_ptr<LogitsBuffer> logits_;
   std::unique_ptr<MaskThread> mask_thread_;
   std::unique_ptr<RankGroup> ranks_;

@@ -1,5 +1,4 @@
-// LoadReport: how the weights were loaded, for statistics and warnings. A plain value: each rank makes one on its own
-// thread, and the executor's factory returns the combined report.
+// LoadReport: how the weights were loaded, for statistics and warnings. A plain value, which MatrixStore fills.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +12,7 @@ struct LoadReport {
   std::string rejection;      // why a cache file was not used, or used only in part; empty: no file was rejected
   std::string failure;        // why the cache is not trusted or could not be opened or written; empty: no failure
 
-  // Adds the report of another rank. The first rejection and the first failure are kept.
+  // Adds the report of another file. The first rejection and the first failure are kept.
   void Add(const LoadReport& other) {
     mapped_bytes += other.mapped_bytes;
     written_bytes += other.written_bytes;

@@ -6,58 +6,33 @@
 #include <utility>
 
 #include "engine/layers/load_context.h"
-#include "engine/model_loader/packed_cache/packed_store.h"
-#include "engine/model_loader/shared_weights.h"
 #include "engine/models/registry.h"
 #include "kernels/isa/kernels_for.h"
 
 namespace vllm {
 
-Worker::Worker(const VllmConfig& config, const WeightSource& weights, Communicator& communicator,
+Worker::Worker(const VllmConfig& config, const WeightSource& weights, WeightMemory& memory, Communicator& communicator,
                const std::vector<int>& cores, LogitsBuffer& logits_buffer, MaskThread* mask_thread,
                Calibration* calibration, CalibrationRun* calibration_run)
     : config_(config), threads_(static_cast<int>(config.parallel.threads_per_rank), cores, config.parallel.Wait()) {
-  const kernels::Isa isa = config.isa.value_or(kernels::BestIsa());
-  step_.kernels = &kernels::KernelsFor(isa);
+  step_.kernels = &kernels::KernelsFor(config.isa.value_or(kernels::BestIsa()));
   step_.threads = &threads_;
   step_.communicator = &communicator;
   step_.workspace = &workspace_;
-  LoadModel(weights, ToString(isa), calibration, calibration_run);
+  LoadModel(weights, memory, calibration, calibration_run);
   runner_ = std::make_unique<ModelRunner>(config_, step_, *model_, logits_buffer, mask_thread, pooler_.get());
 }
 
-void Worker::LoadModel(const WeightSource& weights, std::string_view isa, Calibration* calibration,
+void Worker::LoadModel(const WeightSource& weights, WeightMemory& memory, Calibration* calibration,
                        CalibrationRun* calibration_run) {
-  SharedWeights* const all_shared = config_.load.shared_weights.get();
-  SharedRankWeights* const shared = all_shared == nullptr ? nullptr : &all_shared->rank(step_.rank());
-  const auto build = [&](WeightMemory& memory) {
-    const LoadContext load{config_, weights, memory, step_, &lora_layers_, calibration, calibration_run};
-    model_ = BuildModel(load);
-    if (step_.rank() == 0) pooler_ = std::make_unique<Pooler>(load);
-    for (const std::shared_ptr<const LoRAAdapter>& adapter : config_.lora.adapters) lora_layers_.Add(adapter, weights);
-    for (size_t slot = 0; slot < static_cast<size_t>(config_.NumLoRAsLoadedAtStart()); ++slot) lora_layers_.Load(slot);
-    for (const MappedFile* file : weights.Files()) file->CheckUnchanged();
-  };
-  if (shared != nullptr && shared->is_complete()) {
-    SharedWeightMemory memory(*shared, nullptr);
-    build(memory);
-    load_report_ = shared->load_report();
-    return;
-  }
-  PackedStore store(config_, weights, isa, step_.rank(),
-                    calibration == nullptr ? std::string_view() : calibration->description(),
-                    [this](int64_t count, const std::function<void(int64_t i)>& f) {
-                      threads_.ParallelFor(count, [&f](int64_t i, int /*thread*/) { f(i); });
-                    });
-  if (shared == nullptr) {
-    build(store);
-    load_report_ = store.Finish();
-    return;
-  }
-  SharedWeightMemory memory(*shared, &store);
-  build(memory);
-  load_report_ = store.Finish();
-  shared->Complete(load_report_);
+  const LoadContext load{config_, weights, memory, step_, &lora_layers_, calibration, calibration_run};
+  model_ = BuildModel(load);
+  if (step_.rank() == 0) pooler_ = std::make_unique<Pooler>(load);
+  // The ranks fill parts of shared matrices, and adapters with DoRA read these matrices.
+  step_.communicator->Barrier();
+  for (const std::shared_ptr<const LoRAAdapter>& adapter : config_.lora.adapters) lora_layers_.Add(adapter, weights);
+  for (size_t slot = 0; slot < static_cast<size_t>(config_.NumLoRAsLoadedAtStart()); ++slot) lora_layers_.Load(slot);
+  for (const MappedFile* file : weights.Files()) file->CheckUnchanged();
 }
 
 int64_t Worker::PageSizeBytes() const {

@@ -7,14 +7,13 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "engine/config/vllm_config.h"
 #include "engine/layers/attention/attention.h"
 #include "engine/layers/step_context.h"
 #include "engine/lora/lora_layers.h"
-#include "engine/model_loader/load_report.h"
+#include "engine/model_loader/weight_memory.h"
 #include "engine/model_loader/weights.h"
 #include "engine/models/decoder/model.h"
 #include "engine/worker/model_runner.h"
@@ -23,15 +22,14 @@ namespace vllm {
 
 class Worker {
  public:
-  // Loads the rank's shard, or uses that of config.load.shared_weights. The rank's threads are pinned to `cores`, if
-  // any. `mask_thread` is null except on rank 0, and borrowed. `calibration` and `calibration_run` are those of
-  // LoadContext. Throws ModelError, ConfigError, ResourceError, std::bad_alloc or std::system_error (a thread cannot be
+  // Loads the rank's shard into `memory`. The rank's threads are pinned to `cores`, if any. `mask_thread` is null
+  // except on rank 0, and borrowed. `calibration` and `calibration_run` are those of LoadContext. All ranks call it
+  // together. Throws ModelError, ConfigError, ResourceError, std::bad_alloc or std::system_error (a thread cannot be
   // created).
-  Worker(const VllmConfig& config, const WeightSource& weights, Communicator& communicator,
+  Worker(const VllmConfig& config, const WeightSource& weights, WeightMemory& memory, Communicator& communicator,
          const std::vector<int>& cores, LogitsBuffer& logits_buffer, MaskThread* mask_thread,
          Calibration* calibration = nullptr, CalibrationRun* calibration_run = nullptr);
 
-  const LoadReport& load_report() const { return load_report_; }
   // Returns the bytes of one KV block on this rank.
   int64_t PageSizeBytes() const;
   // Returns the sliding window of each KV-cache group; 0 means full attention. The same on every rank.
@@ -66,14 +64,13 @@ class Worker {
   void Execute(const SchedulerOutput& scheduler_output, ModelRunnerOutput* output);
 
  private:
-  void LoadModel(const WeightSource& weights, std::string_view isa, Calibration* calibration,
+  void LoadModel(const WeightSource& weights, WeightMemory& memory, Calibration* calibration,
                  CalibrationRun* calibration_run);
 
   const VllmConfig& config_;
   kernels::ThreadPool threads_;
   Workspace workspace_;
   StepContext step_;
-  LoadReport load_report_;
   LoRALayers lora_layers_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<Pooler> pooler_;  // on rank 0

@@ -28,6 +28,11 @@ struct PackedMatrixView {
     return dtype == DType::kBFloat16 ? (num_columns + 1) / 2 * 2 : num_columns;
   }
   int64_t num_panels() const { return (num_rows + kPanelRows - 1) / kPanelRows; }
+  // Returns the view of rows [begin, begin + count). REQUIRES: begin is a multiple of 16.
+  PackedMatrixView Rows(int64_t begin, int64_t count) const {
+    const int64_t bytes = begin * stored_columns() * static_cast<int64_t>(SizeOf(dtype));
+    return {static_cast<const std::byte*>(data) + bytes, dtype, count, num_columns};
+  }
 };
 
 // The num_columns values of one source row. `data` may be unaligned.

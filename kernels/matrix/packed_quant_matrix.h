@@ -57,6 +57,15 @@ struct PackedQuantView {
   }
   [[gnu::always_inline]] int64_t num_scales() const { return (num_columns + scale_columns - 1) / scale_columns; }
   CodeSums code_sums() const { return {scale_columns, zero, minimums != nullptr}; }
+  // Returns the view of rows [begin, begin + count). REQUIRES: begin is a multiple of 16.
+  PackedQuantView Rows(int64_t begin, int64_t count) const {
+    PackedQuantView rows = *this;
+    rows.num_rows = count;
+    rows.codes += begin / kPanelRows * num_blocks() * block_bytes();
+    rows.scales += begin * num_scales();
+    if (minimums != nullptr) rows.minimums += begin * num_scales();
+    return rows;
+  }
 };
 
 class PackedQuantMatrix {

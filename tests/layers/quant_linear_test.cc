@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/config/errors.h"
+#include "engine/executor/rank_group.h"
 #include "engine/layers/linear/linear.h"
 #include "engine/layers/linear/vocab_embedding.h"
 #include "kernels/isa/kernels_for.h"
@@ -415,6 +416,40 @@ TEST_F(QuantLinearTest, SlicesOfDifferentTypesAreStacked) {
         magnitude += std::abs(x[r * static_cast<size_t>(in) + k] * rows[n][k]);
       }
       EXPECT_NEAR(y[r * rows.size() + n], sum, 2e-6 * magnitude);
+    }
+  }
+}
+
+// float16 must be precise enough for the scales of the whole matrix, so that ranks agree with each other and with a
+// single rank. Here the rows of the second rank alone would not fit.
+TEST_F(QuantLinearTest, RanksDecideTogetherWhetherTheScalesFitFloat16) {
+  const int64_t out = 64, in = 128;
+  for (const float small : {1e-7f, 1e-3f}) {
+    for (const float large : {0.0123f, 1e6f}) {
+      std::vector<int8_t> codes;
+      for (const int64_t code : Ints(out * in, -127, 127)) codes.push_back(static_cast<int8_t>(code));
+      std::vector<float> scales(static_cast<size_t>(out), large);
+      std::fill(scales.begin() + out / 2, scales.end(), small);
+      MemoryWeights weights;
+      weights.Add("x.weight", kernels::WeightType::kInt8, {out, in}, codes);
+      weights.Add("x.weight_scale", kernels::WeightType::kFloat32, {out, 1}, scales);
+      ModelConfig model =
+          Model(QuantizationMethod::kCompressedTensors, {.bits = 8, .symmetric = true, .group_size = -1});
+      model.dtype = kernels::DType::kBFloat16;
+      const std::vector<float> x = Floats(in);
+      std::vector<float> expected(static_cast<size_t>(out)), y(expected.size());
+      const LinearWeight whole(Load(weights), model, SplitMatrix(step_, "x", out), in);
+      whole.Multiply(step_, nullptr, x.data(), in, 1, expected.data(), out);
+      RankGroup ranks(2);
+      ranks.Run([&](int rank) {
+        kernels::ThreadPool threads(1);
+        Workspace workspace;
+        NewWeightMemory memory;
+        const StepContext step{step_.kernels, &threads, &ranks.communicator(rank), &workspace};
+        const LinearWeight own({config_, weights, memory, step}, model, SplitMatrix(step, "x", out), in);
+        own.Multiply(step, nullptr, x.data(), in, 1, y.data() + rank * out / 2, out);
+      });
+      EXPECT_EQ(y, expected) << small << " " << large;
     }
   }
 }

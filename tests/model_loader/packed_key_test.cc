@@ -46,8 +46,8 @@ class PackedKeyTest : public testing::Test {
     config_.model.directory = directory_.path();
     config_.model.architecture = "LlamaForCausalLM";
   }
-  std::string Text(const std::string& isa = "avx2", int rank = 0) const {
-    return DescribeWeights(config_, FileSource({directory_.path() + "/model.safetensors"}), isa, rank);
+  std::string Text(const std::string& isa = "avx2") const {
+    return DescribeWeights(config_, FileSource({directory_.path() + "/model.safetensors"}), isa);
   }
 
   TempDirectory directory_;
@@ -62,12 +62,10 @@ TEST_F(PackedKeyTest, TheSameFilesAndSettingsGiveTheSameDescription) {
 }
 
 TEST_F(PackedKeyTest, EverySettingThatPackingDependsOnChangesTheDescription) {
-  std::vector<std::string> texts = {Text(), Text("avx512"), Text("avx2", 1)};
+  std::vector<std::string> texts = {Text(), Text("avx512")};
   config_.model.dtype = kernels::DType::kBFloat16;
   texts.push_back(Text());
   config_.model.quantization.method = QuantizationMethod::kInt8;
-  texts.push_back(Text());
-  config_.parallel.tensor_parallel_size = 2;
   texts.push_back(Text());
   config_.linear_backend = LinearBackend::kOpenBlas;
   texts.push_back(Text());
@@ -81,11 +79,15 @@ TEST_F(PackedKeyTest, EverySettingThatPackingDependsOnChangesTheDescription) {
   }
 }
 
+TEST_F(PackedKeyTest, TheNumberOfRanksDoesNotChangeTheDescription) {
+  const std::string one = Text();
+  config_.parallel.tensor_parallel_size = 2;
+  EXPECT_EQ(Text(), one);
+}
+
 TEST_F(PackedKeyTest, TheCalibrationChangesTheDescription) {
   const FileSource source({directory_.path() + "/model.safetensors"});
-  const auto text = [&](std::string_view calibration) {
-    return DescribeWeights(config_, source, "avx2", 0, calibration);
-  };
+  const auto text = [&](std::string_view calibration) { return DescribeWeights(config_, source, "avx2", calibration); };
   EXPECT_EQ(text(""), Text());
   EXPECT_NE(text("a"), Text());
   EXPECT_NE(text("a"), text("b"));
@@ -127,7 +129,7 @@ TEST_F(PackedKeyTest, ChangedFileOfTheSameNameChangesTheDescription) {
 }
 
 TEST_F(PackedKeyTest, WeightsThatWereNotReadFromFilesHaveAnEmptyDescription) {
-  EXPECT_EQ(DescribeWeights(config_, FileSource({}), "avx2", 0), "");
+  EXPECT_EQ(DescribeWeights(config_, FileSource({}), "avx2"), "");
 }
 
 }  // namespace

@@ -131,8 +131,10 @@ class ChangingFileTest : public testing::Test {
     const std::unique_ptr<WeightSource> weights = OpenWeights(config_);
     const RewritingWeights changing(*weights, change);
     SingleRankCommunicator communicator;
+    NewWeightMemory memory;
     LogitsBuffer logits_buffer(config_);
-    return MessageOf<ModelError>([&] { Worker worker(config_, changing, communicator, {}, logits_buffer, nullptr); });
+    return MessageOf<ModelError>(
+        [&] { Worker worker(config_, changing, memory, communicator, {}, logits_buffer, nullptr); });
   }
   std::string File() const { return directory_ + "/model.safetensors"; }
 

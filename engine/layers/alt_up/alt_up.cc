@@ -130,7 +130,7 @@ AltUpStreams::AltUpStreams(const LoadContext& load, const ModelConfig& model, co
   const auto add = [&](const std::string& name, std::deque<ColumnParallelLinear>& linears) {
     for (int64_t i = 0; i + 1 < spec.num_streams; ++i) {
       linears.emplace_back(load, model, hidden_size_,
-                           std::vector<OutputSlice>{{prefix + name + std::to_string(i), hidden_size_, shard_}}, false);
+                           SplitMatrix(load.step, prefix + name + std::to_string(i), hidden_size_), false);
     }
   };
   add(spec.projections, projections_);

@@ -10,8 +10,8 @@ Laurel::Laurel(const LoadContext& load, const ModelConfig& model, const std::str
     : step_(load.step),
       hidden_size_(model.hidden_size),
       shard_(ShardOfRows(spec.rank, load.step.rank(), load.step.world_size())),
-      left_(load, model, model.hidden_size,
-            std::vector<OutputSlice>{{prefix + spec.prefix + "linear_left", spec.rank, shard_}}, false),
+      left_(load, model, model.hidden_size, SplitMatrix(load.step, prefix + spec.prefix + "linear_left", spec.rank),
+            false),
       right_(load, model, prefix + spec.prefix + "linear_right", model.hidden_size,
              ShardsOfRows(spec.rank, load.step.world_size()), false),
       norm_(load, prefix + spec.prefix + "post_laurel_norm", model.hidden_size, spec.norm) {}

@@ -95,7 +95,14 @@ DecoderAttention::DecoderAttention(const LoadContext& load, const ModelConfig& m
       norm_after_rotation_(spec.qk_norm.after_rotation),
       clip_qkv_(static_cast<float>(spec.clip_qkv)),
       kv_layer_{shards_.kv_heads.count, head_dim_, spec.sliding_window, spec.look_ahead},
-      qkv_proj_(load, model, model.hidden_size, QkvSlices(model, prefix, spec, shards_), spec.qkv_bias),
+      qkv_proj_(load, model, model.hidden_size,
+                SplitRows(load.step,
+                          [&](int rank, int world_size) {
+                            return QkvSlices(
+                                model, prefix, spec,
+                                ShardHeads(model.num_attention_heads, spec.num_kv_heads, rank, world_size));
+                          }),
+                spec.qkv_bias),
       o_proj_(load, model, prefix + spec.o_proj, model.hidden_size,
               ShardsOfHeads(model.num_attention_heads, head_dim_, load.step.world_size()), spec.o_bias),
       qk_norm_(load, prefix, spec.qk_norm, head_dim_, {model.num_attention_heads, shards_.heads, true},

@@ -50,9 +50,13 @@ MLAAttention::MLAAttention(const LoadContext& load, const ModelConfig& model, si
       hidden_size_(model.hidden_size),
       kv_layer_{.num_kv_heads = 1, .head_dim = cached_dim(), .value_dim = spec.kv_lora_rank},
       q_proj_(load, model, spec.q_lora_rank > 0 ? spec.q_lora_rank : model.hidden_size,
-              {{prefix + (spec.q_lora_rank > 0 ? "q_b_proj" : "q_proj"),
-                model.num_attention_heads * query_dim(),
-                {shards_.heads.begin * query_dim(), num_heads() * query_dim()}}},
+              SplitRows(load.step,
+                        [&](int rank, int world_size) {
+                          const Shard heads = ShardOf(model.num_attention_heads, rank, world_size);
+                          return std::vector<OutputSlice>{{prefix + (spec.q_lora_rank > 0 ? "q_b_proj" : "q_proj"),
+                                                           model.num_attention_heads * query_dim(),
+                                                           {heads.begin * query_dim(), heads.count * query_dim()}}};
+                        }),
               false),
       kv_a_proj_(load, model, model.hidden_size, {{prefix + "kv_a_proj_with_mqa", cached_dim(), {0, cached_dim()}}},
                  spec.has_bias),

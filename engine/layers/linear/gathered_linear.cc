@@ -33,7 +33,7 @@ GatheredLinear::GatheredLinear(const LoadContext& load, const ModelConfig& model
       out_features_(out_features),
       in_columns_(std::move(in_columns)),
       out_columns_(ShardOfRows(out_features, load.step.rank(), load.step.world_size())),
-      own_(load, model, in_features(), {{name, out_features, out_columns_}}, has_bias) {}
+      own_(load, model, in_features(), SplitMatrix(load.step, name, out_features), has_bias) {}
 
 void GatheredLinear::Reserve(int64_t max_rows) const {
   ReserveGather(step_, std::max(max_rows, kernels::kTileRows * step_.threads->num_threads()), in_features());

@@ -33,11 +33,12 @@ std::vector<float> LoadBiases(const WeightSource& weights, const std::vector<Out
 }  // namespace
 
 ColumnParallelLinear::ColumnParallelLinear(const LoadContext& load, const ModelConfig& model, int64_t in_features,
-                                           const std::vector<OutputSlice>& slices, bool has_bias)
+                                           const LinearRows& rows, bool has_bias)
     : step_(load.step),
-      weight_(load, model, slices, in_features),
-      bias_(LoadBiases(load.weights, slices, has_bias, weight_.num_rows())),
-      lora_(load, {.slices = slices, .in_features = in_features, .weight = &weight_, .bias = bias_}) {}
+      weight_(load, model, rows, in_features),
+      bias_(LoadBiases(load.weights, rows.Of(load.step.rank()), has_bias, weight_.num_rows())),
+      lora_(load,
+            {.slices = rows.Of(load.step.rank()), .in_features = in_features, .weight = &weight_, .bias = bias_}) {}
 
 void ColumnParallelLinear::Forward(const float* x, int64_t x_stride, int64_t num_rows, float* y, int64_t y_stride,
                                    const int32_t* lora_slots) const {

@@ -19,8 +19,8 @@ class ColumnParallelLinear {
   // `model` sets the compute type, the quantization, and whether weights are stored transposed. With `has_bias`, every
   // slice must have a bias. If WeightSource::DecidesBiases() is true, `has_bias` is ignored and the layer has exactly
   // the biases that the source contains. Throws as LinearWeight does.
-  ColumnParallelLinear(const LoadContext& load, const ModelConfig& model, int64_t in_features,
-                       const std::vector<OutputSlice>& slices, bool has_bias);
+  ColumnParallelLinear(const LoadContext& load, const ModelConfig& model, int64_t in_features, const LinearRows& rows,
+                       bool has_bias);
 
   int64_t out_features() const { return weight_.num_rows(); }
   // Reserves the rank's scratch for Forward with up to `max_rows` rows.

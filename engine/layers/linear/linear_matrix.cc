@@ -41,12 +41,31 @@ void ForEachRun(const StepContext& step, int64_t count, int64_t group, int64_t w
   });
 }
 
+int64_t NumPanels(const Shard& range) { return CeilDiv(range.count, kernels::kPanelRows); }
+
+// Calls f(range, begin, end, first_row) for runs of panels of all ranges, on the rank's threads. The run has panels
+// [begin, end) of the range, whose first row is row first_row of the result.
 template <typename F>
-void ForEachRunOfPanels(const StepContext& step, const LinearCall& call, int64_t num_columns, int64_t num_panels,
-                        F&& f) {
+void ForEachRunOfPanels(const StepContext& step, const LinearCall& call, int64_t num_columns,
+                        const std::vector<Shard>& ranges, F&& f) {
   const int64_t group = call.num_rows <= kFewRows ? kPanelsPerGroupOfFewRows : kPanelsPerGroup;
-  ForEachRun(step, num_panels, group, call.num_rows * num_columns * kernels::kPanelRows * group, f);
+  int64_t num_panels = 0;
+  for (const Shard& range : ranges) num_panels += NumPanels(range);
+  ForEachRun(step, num_panels, group, call.num_rows * num_columns * kernels::kPanelRows * group,
+             [&](int64_t begin, int64_t end) {
+               int64_t first_panel = 0, first_row = 0;
+               for (const Shard& range : ranges) {
+                 const int64_t count = NumPanels(range);
+                 const int64_t from = std::max(begin - first_panel, int64_t{0});
+                 const int64_t to = std::min(end - first_panel, count);
+                 if (from < to) f(range, from, to, first_row);
+                 first_panel += count;
+                 first_row += range.count;
+               }
+             });
 }
+
+const float* BiasAt(const LinearCall& call, int64_t row) { return call.bias == nullptr ? nullptr : call.bias + row; }
 
 // Returns scratch for x in the format that the kernel of `matrix` reads, or nullopt if the kernel reads x unchanged.
 std::optional<kernels::PackedActivationsView> TilesFor(const kernels::PackedMatrix& matrix, const StepContext& step,
@@ -81,48 +100,54 @@ PackFunction PackFunctionFor(const kernels::PackedQuantMatrix& /*matrix*/, const
   return step.kernels->tiles->pack_int8;
 }
 
-void MultiplyTiles(const kernels::PackedMatrix& matrix, const StepContext& step,
+void MultiplyTiles(const kernels::PackedMatrix& matrix, const std::vector<Shard>& ranges, const StepContext& step,
                    const kernels::PackedActivationsView& x, const LinearCall& call) {
-  const kernels::PackedMatrixView& w = matrix.view();
-  ForEachRunOfPanels(step, call, w.num_columns, w.num_panels(), [&](int64_t begin, int64_t end) {
-    step.kernels->tiles->linear_bfloat16(x, w, call.bias, call.y, call.y_stride, begin, end);
-  });
+  ForEachRunOfPanels(step, call, matrix.num_columns(), ranges,
+                     [&](const Shard& range, int64_t begin, int64_t end, int64_t row) {
+                       step.kernels->tiles->linear_bfloat16(x, matrix.view().Rows(range.begin, range.count),
+                                                            BiasAt(call, row), call.y + row, call.y_stride, begin, end);
+                     });
 }
 
-void MultiplyTiles(const kernels::PackedQuantMatrix& matrix, const StepContext& step,
+void MultiplyTiles(const kernels::PackedQuantMatrix& matrix, const std::vector<Shard>& ranges, const StepContext& step,
                    const kernels::PackedActivationsView& x, const LinearCall& call) {
-  const kernels::PackedQuantView& w = matrix.view();
-  ForEachRunOfPanels(step, call, w.num_columns, w.num_panels(), [&](int64_t begin, int64_t end) {
-    step.kernels->tiles->linear_quant(x, w, call.bias, call.y, call.y_stride, begin, end);
-  });
+  ForEachRunOfPanels(step, call, matrix.view().num_columns, ranges,
+                     [&](const Shard& range, int64_t begin, int64_t end, int64_t row) {
+                       step.kernels->tiles->linear_quant(x, matrix.view().Rows(range.begin, range.count),
+                                                         BiasAt(call, row), call.y + row, call.y_stride, begin, end);
+                     });
 }
 
 template <typename Matrix>
-void PackAndMultiply(const Matrix& matrix, const StepContext& step, const kernels::PackedActivationsView& tiles,
-                     const LinearCall& call) {
+void PackAndMultiply(const Matrix& matrix, const std::vector<Shard>& ranges, const StepContext& step,
+                     const kernels::PackedActivationsView& tiles, const LinearCall& call) {
   const PackFunction pack = PackFunctionFor(matrix, step);
   ForEachRun(step, kernels::NumTiles(tiles.num_rows), 1, kPackingWork * kernels::kTileRows * tiles.num_columns,
              [&](int64_t begin, int64_t end) {
                for (int64_t tile = begin; tile < end; ++tile) pack(call.x, call.x_stride, tiles, tile);
              });
-  MultiplyTiles(matrix, step, tiles, call);
+  MultiplyTiles(matrix, ranges, step, tiles, call);
 }
 
-void MultiplyBy(const kernels::PackedMatrix& matrix, const StepContext& step, const LinearCall& call) {
+void MultiplyBy(const kernels::PackedMatrix& matrix, const std::vector<Shard>& ranges, const StepContext& step,
+                const LinearCall& call) {
   if (const std::optional<kernels::PackedActivationsView> tiles = TilesFor(matrix, step, call.num_rows)) {
-    return PackAndMultiply(matrix, step, *tiles, call);
+    return PackAndMultiply(matrix, ranges, step, *tiles, call);
   }
-  const kernels::PackedMatrixView& w = matrix.view();
-  ForEachRunOfPanels(step, call, w.num_columns, w.num_panels(), [&](int64_t begin, int64_t end) {
-    step.kernels->linear(call.x, call.x_stride, call.num_rows, w, call.bias, call.y, call.y_stride, begin, end);
-  });
+  ForEachRunOfPanels(
+      step, call, matrix.num_columns(), ranges, [&](const Shard& range, int64_t begin, int64_t end, int64_t row) {
+        step.kernels->linear(call.x, call.x_stride, call.num_rows, matrix.view().Rows(range.begin, range.count),
+                             BiasAt(call, row), call.y + row, call.y_stride, begin, end);
+      });
 }
 
-void MultiplyBy(const kernels::PackedQuantMatrix& matrix, const StepContext& step, const LinearCall& call) {
-  PackAndMultiply(matrix, step, *TilesFor(matrix, step, call.num_rows), call);
+void MultiplyBy(const kernels::PackedQuantMatrix& matrix, const std::vector<Shard>& ranges, const StepContext& step,
+                const LinearCall& call) {
+  PackAndMultiply(matrix, ranges, step, *TilesFor(matrix, step, call.num_rows), call);
 }
 
-void MultiplyBy(const kernels::CheckpointQuantMatrix& matrix, const StepContext& step, const LinearCall& call) {
+void MultiplyBy(const kernels::CheckpointQuantMatrix& matrix, const std::vector<Shard>& /*ranges*/,
+                const StepContext& step, const LinearCall& call) {
   const kernels::CheckpointQuantMatrixView& w = matrix.view();
   const int64_t work = call.num_rows * w.num_columns * kStoredRowsPerGroup;
   ForEachRun(step, w.num_rows, kStoredRowsPerGroup, work, [&](int64_t begin, int64_t end) {
@@ -130,7 +155,8 @@ void MultiplyBy(const kernels::CheckpointQuantMatrix& matrix, const StepContext&
   });
 }
 
-void MultiplyBy(const DenseMatrix& matrix, const StepContext& step, const LinearCall& call) {
+void MultiplyBy(const DenseMatrix& matrix, const std::vector<Shard>& /*ranges*/, const StepContext& step,
+                const LinearCall& call) {
   const int64_t work_per_row = std::max<int64_t>(1, call.num_rows * matrix.num_columns);
   const int64_t rows_per_task = std::max<int64_t>(
       64, std::min(CeilDiv(matrix.num_rows, step.threads->num_threads()), kMaxWorkPerTask / work_per_row));
@@ -192,17 +218,23 @@ DenseMatrix::DenseMatrix(const kernels::OpenBlas* library, int64_t rows, int64_t
       values(std::move(buffers({static_cast<size_t>(rows * columns) * sizeof(float)}).front())) {}
 
 int64_t LinearMatrix::num_rows() const {
-  if (const auto* packed = std::get_if<kernels::PackedMatrix>(&matrix_)) return packed->num_rows();
-  if (const auto* quant = std::get_if<kernels::PackedQuantMatrix>(&matrix_)) return quant->num_rows();
   if (const auto* stored = std::get_if<kernels::CheckpointQuantMatrix>(&matrix_)) return stored->num_rows();
-  return std::get<DenseMatrix>(matrix_).num_rows;
+  if (const auto* dense = std::get_if<DenseMatrix>(&matrix_)) return dense->num_rows;
+  int64_t rows = 0;
+  for (const Shard& range : ranges_) rows += range.count;
+  return rows;
 }
 
 size_t LinearMatrix::size_bytes() const {
-  if (const auto* packed = std::get_if<kernels::PackedMatrix>(&matrix_)) return packed->size_bytes();
-  if (const auto* quant = std::get_if<kernels::PackedQuantMatrix>(&matrix_)) return quant->size_bytes();
   if (const auto* stored = std::get_if<kernels::CheckpointQuantMatrix>(&matrix_)) return stored->size_bytes();
-  return std::get<DenseMatrix>(matrix_).values.size_bytes();
+  if (const auto* dense = std::get_if<DenseMatrix>(&matrix_)) return dense->values.size_bytes();
+  size_t num_panels = 0;
+  for (const Shard& range : ranges_) num_panels += static_cast<size_t>(NumPanels(range));
+  if (const auto* packed = std::get_if<kernels::PackedMatrix>(&matrix_)) {
+    return packed->size_bytes() / static_cast<size_t>(std::max<int64_t>(1, packed->view().num_panels())) * num_panels;
+  }
+  const auto& quant = std::get<kernels::PackedQuantMatrix>(matrix_);
+  return quant.size_bytes() / static_cast<size_t>(std::max<int64_t>(1, quant.view().num_panels())) * num_panels;
 }
 
 void LinearMatrix::Reserve(const StepContext& step, int64_t max_rows) const {
@@ -221,7 +253,7 @@ void LinearMatrix::Multiply(const StepContext& step, const LinearCall& call) con
     ordered.x = InStoredOrder(step, column_order_, call);
     ordered.x_stride = static_cast<int64_t>(column_order_.size());
   }
-  std::visit([&](const auto& matrix) { MultiplyBy(matrix, step, ordered); }, matrix_);
+  std::visit([&](const auto& matrix) { MultiplyBy(matrix, ranges_, step, ordered); }, matrix_);
 }
 
 std::optional<kernels::PackedActivationsView> LinearMatrix::PackedX(const StepContext& step, int64_t num_rows) const {
@@ -241,15 +273,21 @@ void LinearMatrix::PackTile(const StepContext& step, const float* x, int64_t x_s
 void LinearMatrix::MultiplyPacked(const StepContext& step, const kernels::PackedActivationsView& x,
                                   const LinearCall& call) const {
   if (const auto* packed = std::get_if<kernels::PackedMatrix>(&matrix_)) {
-    MultiplyTiles(*packed, step, x, call);
+    MultiplyTiles(*packed, ranges_, step, x, call);
   } else {
-    MultiplyTiles(std::get<kernels::PackedQuantMatrix>(matrix_), step, x, call);
+    MultiplyTiles(std::get<kernels::PackedQuantMatrix>(matrix_), ranges_, step, x, call);
   }
 }
 
 void LinearMatrix::UnpackRow(const StepContext& step, int64_t row, int thread, float* out) const {
+  int64_t stored_row = row;
+  if (!ranges_.empty()) {
+    auto range = ranges_.begin();
+    for (; stored_row >= range->count; ++range) stored_row -= range->count;
+    stored_row += range->begin;
+  }
   const auto unpack = [&](float* to) {
-    std::visit([&](const auto& matrix) { UnpackRowOf(matrix, step, row, to); }, matrix_);
+    std::visit([&](const auto& matrix) { UnpackRowOf(matrix, step, stored_row, to); }, matrix_);
   };
   if (column_order_.empty()) return unpack(out);
   const kernels::AlignedBuffer& rows = step.workspace->unpacked_rows;

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "engine/layers/shard.h"
 #include "engine/layers/step_context.h"
 #include "engine/model_loader/quantization/checkpoint_matrix.h"
 #include "kernels/matrix/aligned_buffer.h"
@@ -39,15 +40,23 @@ struct DenseMatrix {
 
 class LinearMatrix {
  public:
-  explicit LinearMatrix(kernels::PackedMatrix matrix) : matrix_(std::move(matrix)) {}
+  // The rows of the result are those of the ranges, which begin at panels of `matrix`. `matrix` may also have rows of
+  // other ranks.
+  LinearMatrix(kernels::PackedMatrix matrix, std::vector<Shard> ranges)
+      : matrix_(std::move(matrix)), ranges_(std::move(ranges)) {}
   // See CheckpointMatrix for `column_order`.
-  explicit LinearMatrix(kernels::PackedQuantMatrix matrix, std::vector<int32_t> column_order = {})
-      : matrix_(std::move(matrix)), column_order_(std::move(column_order)) {}
+  LinearMatrix(kernels::PackedQuantMatrix matrix, std::vector<Shard> ranges, std::vector<int32_t> column_order = {})
+      : matrix_(std::move(matrix)), ranges_(std::move(ranges)), column_order_(std::move(column_order)) {}
+  // All rows of `matrix`.
+  explicit LinearMatrix(kernels::PackedQuantMatrix matrix) : matrix_(std::move(matrix)) {
+    ranges_ = {{0, std::get<kernels::PackedQuantMatrix>(matrix_).num_rows()}};
+  }
   explicit LinearMatrix(CheckpointMatrix stored)
       : matrix_(std::move(stored.matrix)), column_order_(std::move(stored.column_order)) {}
   explicit LinearMatrix(DenseMatrix matrix) : matrix_(std::move(matrix)) {}
 
   int64_t num_rows() const;
+  // Returns the bytes of the rows of this rank.
   size_t size_bytes() const;
 
   // Reserves the rank's scratch for UnpackRow, and for Multiply with up to `max_rows` rows of x.
@@ -68,6 +77,7 @@ class LinearMatrix {
 
  private:
   std::variant<kernels::PackedMatrix, kernels::PackedQuantMatrix, kernels::CheckpointQuantMatrix, DenseMatrix> matrix_;
+  std::vector<Shard> ranges_;  // of packed matrices
   std::vector<int32_t> column_order_;
 };
 

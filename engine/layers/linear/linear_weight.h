@@ -1,5 +1,6 @@
 // LinearWeight: a rank's matrix of a linear layer, built from checkpoint tensors. It has one LinearMatrix for each
-// tensor that is quantized in the checkpoint and one for each run of adjacent floating-point tensors. Owned by a layer.
+// tensor that is quantized in the checkpoint and one for each run of adjacent floating-point tensors. The ranks share
+// the packed form of a tensor, or of such a run, if each rank's rows begin at panels of PackedMatrix. Owned by a layer.
 // Built at load, then used by the rank's thread. Weights that are quantized in the checkpoint are packed for the
 // integer kernels if PackedFormOf returns a form for them and float16 is precise enough for their scales. Otherwise,
 // and always with --dtype float32, they keep the checkpoint's format.
@@ -10,29 +11,22 @@
 #include <vector>
 
 #include "engine/layers/linear/linear_matrix.h"
+#include "engine/layers/linear/linear_rows.h"
 #include "engine/layers/load_context.h"
 
 namespace vllm {
-
-// Rows [shard.begin, shard.begin + shard.count) of the checkpoint matrix `name`.weight [total_rows, in_features] and of
-// `name`.bias. A quantized checkpoint may have other tensors instead of `name`.weight or in addition to it. The rows of
-// a fused tensor, such as a matrix of q, k and v, are counted from the first row of the whole tensor.
-struct OutputSlice {
-  std::string name;
-  int64_t total_rows = 0;
-  Shard shard;
-};
 
 class LinearWeight {
  public:
   enum class Use : uint8_t { kLinear, kVocabulary };
 
   LinearWeight() = default;
-  // Stacks the slices' rows. A vocabulary matrix is never stored transposed and never uses OpenBLAS. Throws ModelError
-  // if a tensor cannot be used, ConfigError if OpenBLAS is selected without --dtype float32 or for quantized weights,
-  // or if --quantization is set and the weights are already quantized, and ResourceError if OpenBLAS cannot be loaded.
-  LinearWeight(const LoadContext& load, const ModelConfig& model, const std::vector<OutputSlice>& slices,
-               int64_t in_features, Use use = Use::kLinear);
+  // Stacks the rank's rows. A vocabulary matrix is never stored transposed and never uses OpenBLAS. All ranks call it
+  // together. Throws ModelError if a tensor cannot be used, ConfigError if OpenBLAS is selected without --dtype float32
+  // or for quantized weights, or if --quantization is set and the weights are already quantized, and ResourceError if
+  // OpenBLAS cannot be loaded.
+  LinearWeight(const LoadContext& load, const ModelConfig& model, const LinearRows& rows, int64_t in_features,
+               Use use = Use::kLinear);
 
   int64_t num_rows() const { return num_rows_; }
   int64_t num_columns() const { return num_columns_; }
@@ -56,24 +50,8 @@ class LinearWeight {
     int64_t first_row = 0;
     LinearMatrix matrix;
   };
-  // Adjacent slices with floating-point weights, which become one matrix.
-  struct FloatRows;
-
-  void RejectOpenBlas() const;
-  void Add(LinearMatrix matrix);
-  // Adds the codes in the format of the integer kernels. With --dtype float32, or if the codes or their scales do not
-  // fit that format, adds nothing and returns false.
-  bool AddCodes(const LoadContext& load, const ModelConfig& model, const kernels::CheckpointQuantMatrixView& stored,
-                const std::vector<int32_t>& column_order, const std::string& name, const ForEach& for_each);
-  void AddStored(const LoadContext& load, const ModelConfig& model, CheckpointMatrix stored, const std::string& name,
-                 const ForEach& for_each);
-  void AddBlocks(const LoadContext& load, const ModelConfig& model, const TensorView& view, const MatrixRows& rows,
-                 const std::string& name, const ForEach& for_each);
-  void AddFloatRows(const LoadContext& load, const ModelConfig& model, const FloatRows& rows, Use use);
-
   int64_t num_rows_ = 0;
   int64_t num_columns_ = 0;
-  const kernels::OpenBlas* open_blas_ = nullptr;
   CalibrationRun* calibration_run_ = nullptr;  // null: not of a model that reads a calibration text
   int64_t calibration_layer_ = 0;              // the index in calibration_run_
   std::vector<Part> parts_;

@@ -20,7 +20,8 @@ VocabParallelEmbedding::VocabParallelEmbedding(const LoadContext& load, const Mo
                                                const std::string& name, int64_t vocab_size, int64_t hidden_size)
     : step_(load.step),
       shard_(ShardOfRows(vocab_size, load.step.rank(), load.step.world_size())),
-      weight_(load, model, {{LayerOf(name), vocab_size, shard_}}, hidden_size, LinearWeight::Use::kVocabulary) {}
+      weight_(load, model, SplitMatrix(load.step, LayerOf(name), vocab_size), hidden_size,
+              LinearWeight::Use::kVocabulary) {}
 
 void VocabParallelEmbedding::Embed(std::span<const int32_t> token_ids, float* out) const {
   const int64_t hidden_size = weight_.num_columns();

@@ -72,7 +72,13 @@ Mlp::Mlp(const LoadContext& load, const ModelConfig& model, const std::string& p
       shard_(ShardOfRows(spec.intermediate_size, load.step.rank(), load.step.world_size())),
       // A calibration needs the inputs of all tokens in one call.
       rows_at_once_(load.calibration_run == nullptr ? kRowsAtOnce : std::numeric_limits<int32_t>::max()),
-      up_(load, model, model.hidden_size, UpSlices(load.weights, prefix, spec, shard_), spec.has_bias),
+      up_(load, model, model.hidden_size,
+          SplitRows(load.step,
+                    [&](int rank, int world_size) {
+                      return UpSlices(load.weights, prefix, spec,
+                                      ShardOfRows(spec.intermediate_size, rank, world_size));
+                    }),
+          spec.has_bias),
       down_(load, model, prefix + spec.down_proj, model.hidden_size,
             ShardsOfRows(spec.intermediate_size, load.step.world_size()), spec.has_bias || spec.has_down_bias) {}
 

@@ -14,8 +14,8 @@ PerLayerInputs::PerLayerInputs(const LoadContext& load, const ModelConfig& model
       spec_(spec),
       hidden_size_(model.hidden_size),
       shard_(ShardOfRows(spec.total_size(), load.step.rank(), load.step.world_size())),
-      projection_(load, model, model.hidden_size,
-                  std::vector<OutputSlice>{{prefix + spec.projection, spec.total_size(), shard_}}, false),
+      projection_(load, model, model.hidden_size, SplitMatrix(load.step, prefix + spec.projection, spec.total_size()),
+                  false),
       norm_(load, prefix + spec.projection_norm, spec.size, spec.norm),
       table_(load, prefix + spec.embed_tokens + ".weight", spec.vocab_size, spec.total_size()),
       table_rows_(static_cast<size_t>(load.step.threads->num_threads() * spec.total_size()) * sizeof(float)) {}
@@ -47,7 +47,7 @@ PerLayerInputBlock::PerLayerInputBlock(const LoadContext& load, const ModelConfi
       spec_(spec),
       hidden_size_(model.hidden_size),
       shard_(ShardOfRows(spec.size, load.step.rank(), load.step.world_size())),
-      gate_(load, model, model.hidden_size, std::vector<OutputSlice>{{prefix + spec.gate, spec.size, shard_}}, false),
+      gate_(load, model, model.hidden_size, SplitMatrix(load.step, prefix + spec.gate, spec.size), false),
       projection_(load, model, prefix + spec.projection, model.hidden_size,
                   ShardsOfRows(spec.size, load.step.world_size()), false),
       norm_(load, prefix + spec.out_norm, model.hidden_size, spec.norm) {}

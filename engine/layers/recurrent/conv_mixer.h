@@ -9,6 +9,7 @@
 
 #include "engine/layers/linear/gathered_linear.h"
 #include "engine/layers/linear/linear.h"
+#include "engine/layers/linear/linear_rows.h"
 #include "engine/layers/load_context.h"
 #include "engine/layers/recurrent/causal_conv.h"
 #include "engine/layers/recurrent/recurrent_mixer.h"
@@ -21,7 +22,7 @@ class ConvMixer : public RecurrentMixer {
 
  protected:
   struct Options {
-    std::vector<OutputSlice> in_proj;  // the rank's rows; those of the convolution's channels come first
+    LinearRows in_proj = {};  // those of the convolution's channels come first
     bool in_bias = false;
     CausalConv::Options conv;
     // The leading columns of in_proj's output that move the state. Later steps need those of accepted drafts.

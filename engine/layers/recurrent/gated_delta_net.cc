@@ -28,14 +28,13 @@ void AppendRows(const std::string& name, int64_t total, Shard rows, std::vector<
 
 }  // namespace
 
-GatedDeltaNet::Heads GatedDeltaNet::MakeHeads(const LoadContext& load, const GatedDeltaNetSpec& spec) {
-  const int size = load.step.world_size();
-  if (spec.num_value_heads % size != 0) {
+GatedDeltaNet::Heads GatedDeltaNet::MakeHeads(const GatedDeltaNetSpec& spec, int rank, int world_size) {
+  if (spec.num_value_heads % world_size != 0) {
     throw ConfigError("--tensor-parallel-size: does not divide the model's " + std::to_string(spec.num_value_heads) +
-                      " value heads of linear attention (" + std::to_string(size) + ")");
+                      " value heads of linear attention (" + std::to_string(world_size) + ")");
   }
   Heads heads;
-  heads.values = ShardOf(spec.num_value_heads, load.step.rank(), size);
+  heads.values = ShardOf(spec.num_value_heads, rank, world_size);
   const int64_t values_per_key = spec.num_value_heads / spec.num_key_heads;
   std::vector<int64_t> keys;
   for (int64_t i = heads.values.begin; i < heads.values.begin + heads.values.count; ++i) {
@@ -102,16 +101,18 @@ std::vector<Shard> GatedDeltaNet::ConvChannels(const GatedDeltaNetSpec& spec, co
   return channels;
 }
 
-ConvMixer::Options GatedDeltaNet::MixerOptions(const std::string& prefix, const GatedDeltaNetSpec& spec,
-                                               const Heads& heads, int world_size) {
+ConvMixer::Options GatedDeltaNet::MixerOptions(const LoadContext& load, const std::string& prefix,
+                                               const GatedDeltaNetSpec& spec, const Heads& heads) {
   Options options;
-  options.in_proj = InputSlices(prefix, spec, heads);
+  options.in_proj = SplitRows(load.step, [&](int rank, int world_size) {
+    return InputSlices(prefix, spec, MakeHeads(spec, rank, world_size));
+  });
   options.conv = {.name = prefix + "conv1d",
                   .total = 2 * spec.num_key_heads * spec.key_dim + spec.num_value_heads * spec.value_dim,
                   .parts = ConvChannels(spec, heads),
                   .num_taps = spec.num_taps,
                   .activation = spec.activation};
-  options.inner = ShardsOfHeads(spec.num_value_heads, spec.value_dim, world_size);
+  options.inner = ShardsOfHeads(spec.num_value_heads, spec.value_dim, load.step.world_size());
   const auto num_keys = static_cast<int64_t>(heads.keys.size());
   options.num_inputs = 2 * num_keys * spec.key_dim + heads.values.count * (spec.value_dim + 2);
   options.out_proj = prefix + "out_proj";
@@ -120,11 +121,11 @@ ConvMixer::Options GatedDeltaNet::MixerOptions(const std::string& prefix, const 
 
 GatedDeltaNet::GatedDeltaNet(const LoadContext& load, const ModelConfig& model, size_t layer, const std::string& prefix,
                              const GatedDeltaNetSpec& spec)
-    : GatedDeltaNet(load, model, layer, prefix, spec, MakeHeads(load, spec)) {}
+    : GatedDeltaNet(load, model, layer, prefix, spec, MakeHeads(spec, load.step.rank(), load.step.world_size())) {}
 
 GatedDeltaNet::GatedDeltaNet(const LoadContext& load, const ModelConfig& model, size_t layer, const std::string& prefix,
                              const GatedDeltaNetSpec& spec, const Heads& heads)
-    : ConvMixer(load, model, layer, MixerOptions(prefix, spec, heads, load.step.world_size())),
+    : ConvMixer(load, model, layer, MixerOptions(load, prefix, spec, heads)),
       spec_(spec),
       heads_(heads),
       decay_(LoadDecayWeights(load.weights, prefix, spec.num_value_heads, heads.values)),

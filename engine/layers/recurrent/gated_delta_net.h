@@ -52,12 +52,12 @@ class GatedDeltaNet final : public ConvMixer {
     std::vector<int64_t> keys;                    // ascending, in the whole model
     std::vector<std::vector<int64_t>> values_of;  // [keys.size()] the value heads, counted from values.begin
   };
-  static Heads MakeHeads(const LoadContext& load, const GatedDeltaNetSpec& spec);
+  static Heads MakeHeads(const GatedDeltaNetSpec& spec, int rank, int world_size);
   static std::vector<OutputSlice> InputSlices(const std::string& prefix, const GatedDeltaNetSpec& spec,
                                               const Heads& heads);
   static std::vector<Shard> ConvChannels(const GatedDeltaNetSpec& spec, const Heads& heads);
-  static Options MixerOptions(const std::string& prefix, const GatedDeltaNetSpec& spec, const Heads& heads,
-                              int world_size);
+  static Options MixerOptions(const LoadContext& load, const std::string& prefix, const GatedDeltaNetSpec& spec,
+                              const Heads& heads);
   GatedDeltaNet(const LoadContext& load, const ModelConfig& model, size_t layer, const std::string& prefix,
                 const GatedDeltaNetSpec& spec, const Heads& heads);
 

@@ -20,13 +20,12 @@ namespace {
 // Each thread computes B and C for its own heads, so few heads per part would repeat this work.
 constexpr int64_t kHeadsPerPart = 8;
 
-Shard HeadsOf(const LoadContext& load, const Mamba2Spec& spec) {
-  const int size = load.step.world_size();
-  if (spec.num_heads % size != 0) {
+Shard HeadsOf(const Mamba2Spec& spec, int rank, int world_size) {
+  if (spec.num_heads % world_size != 0) {
     throw ConfigError("--tensor-parallel-size: does not divide the model's " + std::to_string(spec.num_heads) +
-                      " Mamba heads (" + std::to_string(size) + ")");
+                      " Mamba heads (" + std::to_string(world_size) + ")");
   }
-  return ShardOf(spec.num_heads, load.step.rank(), size);
+  return ShardOf(spec.num_heads, rank, world_size);
 }
 
 Shard GroupsOf(const Mamba2Spec& spec, Shard heads) {
@@ -37,45 +36,53 @@ Shard GroupsOf(const Mamba2Spec& spec, Shard heads) {
 
 }  // namespace
 
-ConvMixer::Options Mamba2::MixerOptions(const std::string& prefix, const Mamba2Spec& spec, Shard heads, Shard groups,
-                                        int world_size) {
+ConvMixer::Options Mamba2::MixerOptions(const LoadContext& load, const std::string& prefix, const Mamba2Spec& spec,
+                                        Shard heads, Shard groups) {
   const int64_t inner = spec.num_heads * spec.head_dim;
   const int64_t group_floats = spec.num_groups * spec.state_size;
   const auto part = [](int64_t first, Shard shard, int64_t size) {
     return Shard{first + shard.begin * size, shard.count * size};
   };
-  const auto slice = [&](Shard rows) {
-    return OutputSlice{prefix + "in_proj", 2 * inner + 2 * group_floats + spec.num_heads, rows};
+  // The channels of the convolution: x, B and C.
+  const auto channels = [&](Shard own_heads, Shard own_groups) {
+    return std::vector<Shard>{part(0, own_heads, spec.head_dim), part(inner, own_groups, spec.state_size),
+                              part(inner + group_floats, own_groups, spec.state_size)};
   };
   Options options;
   options.conv = {.name = prefix + "conv1d",
                   .total = inner + 2 * group_floats,
-                  .parts = {part(0, heads, spec.head_dim), part(inner, groups, spec.state_size),
-                            part(inner + group_floats, groups, spec.state_size)},
+                  .parts = channels(heads, groups),
                   .num_taps = spec.num_taps,
                   .has_bias = spec.conv_bias,
                   .activation = spec.activation};
-  for (const Shard& channels : options.conv.parts) {
-    options.in_proj.push_back(slice({inner + channels.begin, channels.count}));
-    options.num_inputs += channels.count;
-  }
-  options.in_proj.push_back(slice(part(2 * inner + 2 * group_floats, heads, 1)));
-  options.in_proj.push_back(slice(part(0, heads, spec.head_dim)));
-  options.in_bias = spec.in_bias;
+  for (const Shard& own : options.conv.parts) options.num_inputs += own.count;
   options.num_inputs += heads.count;
+  options.in_proj = SplitRows(load.step, [&](int rank, int world_size) {
+    const Shard own = HeadsOf(spec, rank, world_size);
+    std::vector<OutputSlice> slices;
+    const auto append = [&](Shard rows) {
+      slices.push_back({prefix + "in_proj", 2 * inner + 2 * group_floats + spec.num_heads, rows});
+    };
+    for (const Shard& rows : channels(own, GroupsOf(spec, own))) append({inner + rows.begin, rows.count});
+    append(part(2 * inner + 2 * group_floats, own, 1));
+    append(part(0, own, spec.head_dim));
+    return slices;
+  });
+  options.in_bias = spec.in_bias;
   options.out_proj = prefix + "out_proj";
-  options.inner = ShardsOfHeads(spec.num_heads, spec.head_dim, world_size);
+  options.inner = ShardsOfHeads(spec.num_heads, spec.head_dim, load.step.world_size());
   options.out_bias = spec.out_bias;
   return options;
 }
 
 Mamba2::Mamba2(const LoadContext& load, const ModelConfig& model, size_t layer, const std::string& prefix,
                const Mamba2Spec& spec)
-    : Mamba2(load, model, layer, prefix, spec, HeadsOf(load, spec), GroupsOf(spec, HeadsOf(load, spec))) {}
+    : Mamba2(load, model, layer, prefix, spec, HeadsOf(spec, load.step.rank(), load.step.world_size()),
+             GroupsOf(spec, HeadsOf(spec, load.step.rank(), load.step.world_size()))) {}
 
 Mamba2::Mamba2(const LoadContext& load, const ModelConfig& model, size_t layer, const std::string& prefix,
                const Mamba2Spec& spec, Shard heads, Shard groups)
-    : ConvMixer(load, model, layer, MixerOptions(prefix, spec, heads, groups, load.step.world_size())),
+    : ConvMixer(load, model, layer, MixerOptions(load, prefix, spec, heads, groups)),
       spec_(spec),
       heads_(heads),
       groups_(groups),

@@ -53,8 +53,8 @@ class Mamba2 final : public ConvMixer {
     int64_t group = 0;  // counted from groups_.begin
     std::vector<int64_t> heads;
   };
-  static Options MixerOptions(const std::string& prefix, const Mamba2Spec& spec, Shard heads, Shard groups,
-                              int world_size);
+  static Options MixerOptions(const LoadContext& load, const std::string& prefix, const Mamba2Spec& spec, Shard heads,
+                              Shard groups);
   Mamba2(const LoadContext& load, const ModelConfig& model, size_t layer, const std::string& prefix,
          const Mamba2Spec& spec, Shard heads, Shard groups);
   std::vector<Part> MakeParts() const;

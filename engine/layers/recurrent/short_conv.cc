@@ -21,9 +21,14 @@ ConvMixer::Options ShortConv::MixerOptions(const LoadContext& load, const ModelC
   const std::vector<Shard> shards = ShardsOfRows(size, load.step.world_size());
   const Shard channels = shards[static_cast<size_t>(load.step.rank())];
   Options options;
-  for (const int64_t part : {int64_t{0}, size, 2 * size}) {
-    options.in_proj.push_back({prefix + "in_proj", 3 * size, {part + channels.begin, channels.count}});
-  }
+  options.in_proj = SplitRows(load.step, [&](int rank, int world_size) {
+    const Shard own = ShardOfRows(size, rank, world_size);
+    std::vector<OutputSlice> slices;
+    for (const int64_t part : {int64_t{0}, size, 2 * size}) {
+      slices.push_back({prefix + "in_proj", 3 * size, {part + own.begin, own.count}});
+    }
+    return slices;
+  });
   options.in_bias = spec.has_bias;
   options.conv = {.name = prefix + "conv",
                   .total = size,

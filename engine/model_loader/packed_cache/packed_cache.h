@@ -1,4 +1,4 @@
-// PackedCache: a directory of packed-weight files, one for each combination of checkpoint, settings and rank. It uses
+// PackedCache: a directory of packed-weight files, one or two for each combination of checkpoint and settings. It uses
 // only a directory and files that the effective user owns and nobody else can write to. Several processes may use it at
 // once: a file appears complete or not at all, and a deleted file stays readable while it is mapped. A value type; any
 // thread. The files are named KEY.packed. The program's directory is $XDG_CACHE_HOME/vllmcli/packed, by default

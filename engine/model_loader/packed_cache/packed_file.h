@@ -1,6 +1,6 @@
-// PackedFile: a file with the packed weights of one rank. Mapping the file avoids packing the weights again and lets
-// processes share the pages. The header and the data are verified before use. Opened on the rank's thread during load,
-// then owned by the buffers that point into it. Immutable; any thread may read.
+// PackedFile: a file with packed weights. Mapping the file avoids packing the weights again and lets processes share
+// the pages. The header and the data are verified before use. Opened by the executor's thread during load, then owned
+// by the buffers that point into it. Immutable; any thread may read.
 //
 //   file    := header zeros data                   numbers are little-endian
 //   header  := "VLLMPACK" layout:u32 description_bytes:u32 num_entries:u64 file_bytes:u64 header_hash:u64
@@ -36,7 +36,7 @@ struct PackedEntry {
 class PackedFile {
  public:
   // Throws ModelError if the file cannot be opened, is damaged, or has another layout version or description, and
-  // ResourceError if it cannot be mapped. `for_each` runs on the rank's threads.
+  // ResourceError if it cannot be mapped. `for_each` may use several threads.
   PackedFile(const std::string& path, std::string_view description, const ForEach& for_each);
   // Does the same with a file that is already open. Error messages show `path`.
   PackedFile(tokenizer::RegularFile file, const std::string& path, std::string_view description,

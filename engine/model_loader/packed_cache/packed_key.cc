@@ -59,7 +59,7 @@ std::string FileDigest(const std::string& path) {
 
 std::string HexDigest(std::string_view text) { return Hex(XXH3_128bits(text.data(), text.size())); }
 
-std::string DescribeWeights(const VllmConfig& config, const WeightSource& weights, std::string_view isa, int rank,
+std::string DescribeWeights(const VllmConfig& config, const WeightSource& weights, std::string_view isa,
                             std::string_view calibration) {
   const std::vector<const MappedFile*> files = weights.Files();
   if (files.empty()) return "";
@@ -79,7 +79,6 @@ std::string DescribeWeights(const VllmConfig& config, const WeightSource& weight
   if (!calibration.empty()) line("calibration", std::string(calibration));
   line("backend", config.linear_backend == LinearBackend::kOpenBlas ? "openblas" : "native");
   line("isa", std::string(isa));
-  line("rank", std::to_string(rank) + " of " + std::to_string(config.parallel.tensor_parallel_size));
   return text;
 }
 

@@ -26,15 +26,13 @@ struct RowScratch {
   std::vector<float> scales, minimums;
 };
 
-// Calls f(row, scratch) for each row. Each task handles a whole panel, so that threads do not share the panel's cache
-// lines.
+// Calls f(panel, begin, end, scratch) for the rows of each panel. Threads do not share a panel's cache lines.
 template <typename F>
-void ForEachCodeRow(const kernels::CheckpointQuantMatrixView& w, const kernels::PackedQuantForm& form,
-                    const ForEach& for_each, F&& f) {
+void ForEachPanel(const kernels::CheckpointQuantMatrixView& w, const kernels::PackedQuantForm& form,
+                  const ForEach& for_each, F&& f) {
   for_each((w.num_rows + kernels::kPanelRows - 1) / kernels::kPanelRows, [&](int64_t panel) {
     RowScratch scratch(w, form);
-    const int64_t end = std::min(w.num_rows, (panel + 1) * kernels::kPanelRows);
-    for (int64_t row = panel * kernels::kPanelRows; row < end; ++row) f(row, scratch);
+    f(panel, panel * kernels::kPanelRows, std::min(w.num_rows, (panel + 1) * kernels::kPanelRows), scratch);
   });
 }
 
@@ -46,29 +44,41 @@ void RaiseTo(std::atomic<float>& largest, float value) {
 
 }  // namespace
 
-bool ScalesFit(const kernels::CheckpointQuantMatrixView& w, const kernels::PackedQuantForm& form,
-               const ForEach& for_each) {
+void ScaleRange::Add(const ScaleRange& other) {
+  is_exact = is_exact && other.is_exact;
+  largest = std::max(largest, other.largest);
+}
+
+bool ScaleRange::Fits() const { return is_exact || (largest >= kMinLargest && largest <= kLargestFloat16); }
+
+ScaleRange RangeOfScales(const kernels::CheckpointQuantMatrixView& w, const kernels::PackedQuantForm& form,
+                         const ForEach& for_each) {
   std::atomic<float> largest = 0.0f;
-  std::atomic<bool> exact = true;
-  ForEachCodeRow(w, form, for_each, [&](int64_t row, RowScratch& scratch) {
-    kernels::ReadCodes(w, form, row, nullptr, scratch.scales.data(), scratch.minimums.data());
-    for (const std::vector<float>* values : {&scratch.scales, &scratch.minimums}) {
-      for (const float value : *values) {
-        if (kernels::Float16ToFloat(kernels::FloatToFloat16(value)) != value)
-          exact.store(false, std::memory_order_relaxed);
-        RaiseTo(largest, std::abs(value));
+  std::atomic<bool> is_exact = true;
+  ForEachPanel(w, form, for_each, [&](int64_t /*panel*/, int64_t begin, int64_t end, RowScratch& scratch) {
+    for (int64_t row = begin; row < end; ++row) {
+      kernels::ReadCodes(w, form, row, nullptr, scratch.scales.data(), scratch.minimums.data());
+      for (const std::vector<float>* values : {&scratch.scales, &scratch.minimums}) {
+        for (const float value : *values) {
+          if (kernels::Float16ToFloat(kernels::FloatToFloat16(value)) != value)
+            is_exact.store(false, std::memory_order_relaxed);
+          RaiseTo(largest, std::abs(value));
+        }
       }
     }
   });
-  const float largest_value = largest.load(std::memory_order_relaxed);
-  return exact.load(std::memory_order_relaxed) || (largest_value >= kMinLargest && largest_value <= kLargestFloat16);
+  return {is_exact.load(std::memory_order_relaxed), largest.load(std::memory_order_relaxed)};
 }
 
 void PackCodes(const kernels::CheckpointQuantMatrixView& w, const kernels::PackedQuantForm& form,
-               const ForEach& for_each, kernels::PackedQuantMatrix& packed) {
-  ForEachCodeRow(w, form, for_each, [&](int64_t row, RowScratch& scratch) {
-    kernels::ReadCodes(w, form, row, scratch.codes.data(), scratch.scales.data(), scratch.minimums.data());
-    packed.SetRow(row, scratch.codes.data(), scratch.scales.data(), scratch.minimums.data());
+               const ForEach& for_each, int64_t first_row, const std::function<bool(int64_t panel)>& claim,
+               kernels::PackedQuantMatrix& packed) {
+  ForEachPanel(w, form, for_each, [&](int64_t panel, int64_t begin, int64_t end, RowScratch& scratch) {
+    if (!claim(first_row / kernels::kPanelRows + panel)) return;
+    for (int64_t row = begin; row < end; ++row) {
+      kernels::ReadCodes(w, form, row, scratch.codes.data(), scratch.scales.data(), scratch.minimums.data());
+      packed.SetRow(first_row + row, scratch.codes.data(), scratch.scales.data(), scratch.minimums.data());
+    }
   });
 }
 

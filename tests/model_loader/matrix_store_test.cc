@@ -1,6 +1,6 @@
 // Tests that loading from the packed-weight cache gives the same results as packing, bit for bit, for every test
 // model, and that damaged, untrusted or unwritable cache files do not change the results.
-#include "engine/model_loader/packed_cache/packed_store.h"
+#include "engine/model_loader/packed_cache/matrix_store.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/config/errors.h"
 #include "engine/model_loader/gguf/config.h"
 #include "engine/model_loader/hf/hf_config.h"
 #include "engine/model_loader/packed_cache/packed_key.h"
@@ -33,7 +34,7 @@ namespace fs = std::filesystem;
 using testing_support::OneRequest;
 using testing_support::TestModels;
 
-class PackedStoreTest : public testing::Test {
+class MatrixStoreTest : public testing::Test {
  protected:
   VllmConfig Config(const std::string& path, int64_t ranks = 1, int64_t threads = 2) const {
     VllmConfig config;
@@ -76,7 +77,7 @@ class PackedStoreTest : public testing::Test {
   TempDirectory temp_;
 };
 
-TEST_F(PackedStoreTest, CacheHitsAndMissesGiveBitIdenticalLogprobsForEveryTestModel) {
+TEST_F(MatrixStoreTest, CacheHitsAndMissesGiveBitIdenticalLogprobsForEveryTestModel) {
   const std::vector<std::string> models = TestModels();
   EXPECT_GT(models.size(), 100u);
   for (const std::string& path : models) {
@@ -93,32 +94,74 @@ TEST_F(PackedStoreTest, CacheHitsAndMissesGiveBitIdenticalLogprobsForEveryTestMo
   }
 }
 
-TEST_F(PackedStoreTest, EachQuantizationDTypeRankAndInstructionSetHasItsOwnFile) {
+TEST_F(MatrixStoreTest, EachQuantizationDTypeAndInstructionSetHasItsOwnFile) {
   size_t num_files = 0;
   for (const QuantizationMethod method :
        {QuantizationMethod::kNone, QuantizationMethod::kInt8, QuantizationMethod::kInt4}) {
-    for (const int64_t ranks : {1, 2}) {
-      for (const kernels::DType dtype : {kernels::DType::kFloat32, kernels::DType::kBFloat16}) {
-        for (const kernels::Isa isa : {kernels::Isa::kGeneric, kernels::BestIsa()}) {
-          VllmConfig config = Config(std::string(VLLMCLI_TEST_DATA) + "/models/llama", ranks, 1);
-          config.model.dtype = dtype;
-          config.model.quantization.method = method;
-          config.isa = isa;
-          const Result first = Run(config);
-          num_files += static_cast<size_t>(ranks);
-          EXPECT_EQ(Files().size(), num_files);
-          const Result second = Run(config);
-          EXPECT_EQ(second.report.mapped_bytes, first.report.written_bytes);
-          EXPECT_EQ(first, second);
-          EXPECT_EQ(Files().size(), num_files);
-          if (kernels::BestIsa() == kernels::Isa::kGeneric) break;
-        }
+    for (const kernels::DType dtype : {kernels::DType::kFloat32, kernels::DType::kBFloat16}) {
+      for (const kernels::Isa isa : {kernels::Isa::kGeneric, kernels::BestIsa()}) {
+        VllmConfig config = Config(std::string(VLLMCLI_TEST_DATA) + "/models/llama", 1, 1);
+        config.model.dtype = dtype;
+        config.model.quantization.method = method;
+        config.isa = isa;
+        const Result first = Run(config);
+        EXPECT_EQ(Files().size(), ++num_files);
+        const Result second = Run(config);
+        EXPECT_EQ(second.report.mapped_bytes, first.report.written_bytes);
+        EXPECT_EQ(first, second);
+        EXPECT_EQ(Files().size(), num_files);
+        if (kernels::BestIsa() == kernels::Isa::kGeneric) break;
       }
     }
   }
 }
 
-TEST_F(PackedStoreTest, DamagedFileIsRejectedAndReplaced) {
+TEST_F(MatrixStoreTest, EveryNumberOfRanksUsesTheSameFile) {
+  // All sizes of the bundled model are multiples of 16, so every rank has whole panels.
+  for (const QuantizationMethod method :
+       {QuantizationMethod::kNone, QuantizationMethod::kInt8, QuantizationMethod::kInt4}) {
+    for (const int64_t first_ranks : {1, 2}) {
+      fs::remove_all(Directory());
+      VllmConfig config = Config(std::string(VLLMCLI_SOURCE_DIR) + "/app/guide_model", first_ranks, 1);
+      config.model.quantization.method = method;
+      const Result first = Run(config);
+      EXPECT_GT(first.report.written_bytes, 0);
+      for (const int64_t ranks : {1, 2, 4}) {
+        config.parallel.tensor_parallel_size = ranks;
+        const Result second = Run(config);
+        EXPECT_EQ(second.report.mapped_bytes, first.report.written_bytes) << ranks << second.report.rejection;
+        EXPECT_EQ(second.report.written_bytes, 0) << ranks;
+        EXPECT_EQ(second, first) << ranks;
+      }
+      EXPECT_EQ(Files().size(), 1u);
+    }
+  }
+}
+
+TEST_F(MatrixStoreTest, AnotherNumberOfRanksPacksOnlyWhatThatNumberSplitsInAnotherWay) {
+  for (const std::string& path : TestModels()) {
+    fs::remove_all(Directory());
+    VllmConfig config = Config(path, 1, 1);
+    const Result first = Run(config);
+    config.parallel.tensor_parallel_size = 2;
+    try {
+      config.Finalize();
+    } catch (const ConfigError&) {
+      continue;
+    }
+    const Result second = Run(config);
+    EXPECT_EQ(second, first) << path;
+    EXPECT_EQ(second.report.rejection, "") << path;
+    // What was written is in a second file, which the next start uses.
+    const Result third = Run(config);
+    EXPECT_EQ(third, first) << path;
+    EXPECT_EQ(third.report.written_bytes, 0) << path;
+    EXPECT_EQ(third.report.mapped_bytes, second.report.mapped_bytes + second.report.written_bytes) << path;
+    EXPECT_EQ(Files().size(), second.report.written_bytes > 0 ? 2u : 1u) << path;
+  }
+}
+
+TEST_F(MatrixStoreTest, DamagedFileIsRejectedAndReplaced) {
   const VllmConfig config = Llama();
   const Result first = Run(config);
   const std::string path = Files().at(0);
@@ -137,7 +180,7 @@ TEST_F(PackedStoreTest, DamagedFileIsRejectedAndReplaced) {
 }
 
 // Weights are looked up by name, so the order of the matrices in a file does not matter.
-TEST_F(PackedStoreTest, OnlyWeightsMissingFromAFileArePackedAndAddedToIt) {
+TEST_F(MatrixStoreTest, OnlyWeightsMissingFromAFileArePackedAndAddedToIt) {
   const VllmConfig config = Llama();
   const Result first = Run(config);
   const std::string path = Files().at(0);
@@ -187,7 +230,7 @@ TEST_F(PackedStoreTest, OnlyWeightsMissingFromAFileArePackedAndAddedToIt) {
   EXPECT_EQ(after, first);
 }
 
-TEST_F(PackedStoreTest, DirectoryThatCannotBeCreatedIsReportedAndDoesNotPreventLoading) {
+TEST_F(MatrixStoreTest, DirectoryThatCannotBeCreatedIsReportedAndDoesNotPreventLoading) {
   VllmConfig config = Llama();
   temp_.Write("file", "");
   config.load.packed_cache_directory = temp_.path() + "/file/packed";
@@ -196,7 +239,7 @@ TEST_F(PackedStoreTest, DirectoryThatCannotBeCreatedIsReportedAndDoesNotPreventL
   EXPECT_EQ(result, Run(Llama()));
 }
 
-TEST_F(PackedStoreTest, DirectoryWritableByOthersIsNotUsedAndTheReasonIsReported) {
+TEST_F(MatrixStoreTest, DirectoryWritableByOthersIsNotUsedAndTheReasonIsReported) {
   const VllmConfig config = Llama();
   const Result first = Run(config);
   ASSERT_EQ(chmod(Directory().c_str(), 0777), 0);
@@ -207,7 +250,7 @@ TEST_F(PackedStoreTest, DirectoryWritableByOthersIsNotUsedAndTheReasonIsReported
   EXPECT_EQ(second, first);
 }
 
-TEST_F(PackedStoreTest, SymbolicLinkToTheDirectoryIsNotFollowed) {
+TEST_F(MatrixStoreTest, SymbolicLinkToTheDirectoryIsNotFollowed) {
   const VllmConfig config = Llama();
   const Result first = Run(config);
   fs::rename(Directory(), Directory() + ".real");
@@ -220,7 +263,7 @@ TEST_F(PackedStoreTest, SymbolicLinkToTheDirectoryIsNotFollowed) {
 }
 
 // The store replaces a file that it does not trust, so that the next start is fast again.
-TEST_F(PackedStoreTest, UntrustedFileIsReplacedAndNotUsed) {
+TEST_F(MatrixStoreTest, UntrustedFileIsReplacedAndNotUsed) {
   const VllmConfig config = Llama();
   const Result first = Run(config);
   const std::string path = Files().at(0);
@@ -253,7 +296,7 @@ TEST_F(PackedStoreTest, UntrustedFileIsReplacedAndNotUsed) {
   }
 }
 
-TEST_F(PackedStoreTest, FileThatCannotBeWrittenIsReportedAndDoesNotPreventLoading) {
+TEST_F(MatrixStoreTest, FileThatCannotBeWrittenIsReportedAndDoesNotPreventLoading) {
   const Result expected = Run(Llama());
   fs::remove_all(Directory());
   rlimit saved{};
@@ -272,7 +315,7 @@ TEST_F(PackedStoreTest, FileThatCannotBeWrittenIsReportedAndDoesNotPreventLoadin
   EXPECT_TRUE(Files().empty());
 }
 
-TEST_F(PackedStoreTest, NothingIsCachedForDummySmallOrTooLargeWeightsOrWithoutADirectory) {
+TEST_F(MatrixStoreTest, NothingIsCachedForDummySmallOrTooLargeWeightsOrWithoutADirectory) {
   VllmConfig config = Llama();
   config.load.packed_cache_min_bytes = int64_t{16} << 20;
   Run(config);
@@ -291,7 +334,7 @@ TEST_F(PackedStoreTest, NothingIsCachedForDummySmallOrTooLargeWeightsOrWithoutAD
   EXPECT_TRUE(Files().empty());
 }
 
-TEST_F(PackedStoreTest, ConcurrentStartsDoNotInterfere) {
+TEST_F(MatrixStoreTest, ConcurrentStartsDoNotInterfere) {
   const Result expected = Run(Llama());
   fs::remove_all(Directory());
   std::atomic<int> num_equal{0};
