@@ -31,25 +31,52 @@ double Best(double work, F&& run) {
 }
 
 #if defined(__x86_64__)
-constexpr int kChains = 8;  // hides a latency of 8 cycles at one instruction per cycle, or of 4 cycles at two
-constexpr int64_t kRepeats = 4'000'000;
+// A chain of dependent instructions is one instruction per latency. Zen 5 has the largest product of latency and rate:
+// vdpbf16ps takes 6 cycles, and two start in each.
+constexpr int kChains = 16, kChains256 = 8;
+constexpr int64_t kRepeats = 2'000'000;
 
-// The accumulators are separate variables, because the compiler would keep an array in memory.
-#define VLLM_REPEAT(type, zero, name)                                                                     \
-  type a = zero, b = a, c = a, d = a, e = a, f = a, g = a, h = a;                                         \
-  const type one = zero;                                                                                  \
-  for (int64_t i = 0; i < kRepeats; ++i) {                                                                \
-    asm volatile(name " %8, %8, %0\n" name " %8, %8, %1\n" name " %8, %8, %2\n" name " %8, %8, %3\n" name \
-                      " %8, %8, %4\n" name " %8, %8, %5\n" name " %8, %8, %6\n" name " %8, %8, %7\n"      \
-                 : "+v"(a), "+v"(b), "+v"(c), "+v"(d), "+v"(e), "+v"(f), "+v"(g), "+v"(h)                 \
-                 : "v"(one));                                                                             \
+// Random floats between -2 and 2. Each half of their bits is also a bfloat16 between -2 and 2, and their bytes are
+// codes. Zeros would draw less power, so the clock might be higher than that of a real kernel.
+alignas(64) const std::array<uint32_t, 32> kOperands = [] {
+  std::array<uint32_t, 32> words;
+  uint32_t random = 1;
+  for (uint32_t& word : words) {
+    random = random * 1664525u + 1013904223u;
+    // Clearing a bit of each exponent keeps the values below 2, and setting another one keeps them above 2^-64.
+    word = (random & 0xbfffbfffu) | 0x20002000u;
+  }
+  return words;
+}();
+
+// The accumulators are separate variables, because the compiler would keep an array in memory. One statement cannot
+// have all of them.
+#define VLLM_EIGHT(name, a, b, c, d, e, f, g, h, x, y)                                                  \
+  asm volatile(name " %8, %9, %0\n" name " %8, %9, %1\n" name " %8, %9, %2\n" name " %8, %9, %3\n" name \
+                    " %8, %9, %4\n" name " %8, %9, %5\n" name " %8, %9, %6\n" name " %8, %9, %7\n"      \
+               : "+v"(a), "+v"(b), "+v"(c), "+v"(d), "+v"(e), "+v"(f), "+v"(g), "+v"(h)                 \
+               : "v"(x), "v"(y))
+#define VLLM_REPEAT_512(name)                                                   \
+  const __m512i x = _mm512_load_si512(kOperands.data());                        \
+  const __m512i y = _mm512_load_si512(kOperands.data() + 16);                   \
+  __m512i a = _mm512_setzero_si512(), b = a, c = a, d = a, e = a, f = a, g = a; \
+  __m512i h = a, i = a, j = a, k = a, l = a, m = a, n = a, o = a, p = a;        \
+  for (int64_t repeat = 0; repeat < kRepeats; ++repeat) {                       \
+    VLLM_EIGHT(name, a, b, c, d, e, f, g, h, x, y);                             \
+    VLLM_EIGHT(name, i, j, k, l, m, n, o, p, x, y);                             \
   }
 
-__attribute__((target("avx512f"))) void RunFma512() { VLLM_REPEAT(__m512, _mm512_setzero_ps(), "vfmadd231ps") }
-__attribute__((target("avx512f"))) void RunDotBFloat16() { VLLM_REPEAT(__m512, _mm512_setzero_ps(), "vdpbf16ps") }
-__attribute__((target("avx512f"))) void RunDotInt8() { VLLM_REPEAT(__m512i, _mm512_setzero_si512(), "vpdpbusd") }
-__attribute__((target("avx2,fma"))) void RunFma256() { VLLM_REPEAT(__m256, _mm256_setzero_ps(), "vfmadd231ps") }
-#undef VLLM_REPEAT
+__attribute__((target("avx512f"))) void RunFma512() { VLLM_REPEAT_512("vfmadd231ps") }
+__attribute__((target("avx512f"))) void RunDotBFloat16() { VLLM_REPEAT_512("vdpbf16ps") }
+__attribute__((target("avx512f"))) void RunDotInt8() { VLLM_REPEAT_512("vpdpbusd") }
+__attribute__((target("avx2,fma"))) void RunFma256() {
+  const __m256i x = _mm256_load_si256(reinterpret_cast<const __m256i*>(kOperands.data()));
+  const __m256i y = _mm256_load_si256(reinterpret_cast<const __m256i*>(kOperands.data() + 16));
+  __m256i a = _mm256_setzero_si256(), b = a, c = a, d = a, e = a, f = a, g = a, h = a;
+  for (int64_t repeat = 0; repeat < kRepeats; ++repeat) VLLM_EIGHT("vfmadd231ps", a, b, c, d, e, f, g, h, x, y);
+}
+#undef VLLM_REPEAT_512
+#undef VLLM_EIGHT
 #endif
 
 }  // namespace
@@ -57,8 +84,9 @@ __attribute__((target("avx2,fma"))) void RunFma256() { VLLM_REPEAT(__m256, _mm25
 double PeakRate(kernels::Isa isa, Instruction instruction) {
 #if defined(__x86_64__)
   constexpr double kInstructions = static_cast<double>(kRepeats) * kChains;
+  constexpr double kInstructions256 = static_cast<double>(kRepeats) * kChains256;
   if (instruction == Instruction::kFma) {
-    if (isa == kernels::Isa::kAvx2 || isa == kernels::Isa::kAvx2Vnni) return Best(kInstructions * 16, RunFma256);
+    if (isa == kernels::Isa::kAvx2 || isa == kernels::Isa::kAvx2Vnni) return Best(kInstructions256 * 16, RunFma256);
     if (isa == kernels::Isa::kAvx512 || isa == kernels::Isa::kAvx512Bf16) return Best(kInstructions * 32, RunFma512);
     return 0.0;
   }
@@ -68,6 +96,22 @@ double PeakRate(kernels::Isa isa, Instruction instruction) {
 #else
   (void)isa;
   (void)instruction;
+  return 0.0;
+#endif
+}
+
+double ClockRate() {
+#if defined(__x86_64__)
+  // A 64-bit multiplication takes 3 cycles on AMD's CPUs since Zen and Intel's since Nehalem. Newer CPUs complete some
+  // chains of additions in less than a cycle each.
+  constexpr double kCycles = 3.0 * 4 * static_cast<double>(kRepeats);
+  return Best(kCycles, [] {
+    uint64_t x = 3;
+    for (int64_t i = 0; i < kRepeats; ++i) {
+      asm volatile("imul %0, %0\nimul %0, %0\nimul %0, %0\nimul %0, %0\n" : "+r"(x));
+    }
+  });
+#else
   return 0.0;
 #endif
 }

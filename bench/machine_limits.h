@@ -18,6 +18,9 @@ enum class Instruction : unsigned char { kFma, kDotBFloat16, kDotInt8 };
 // for the dot products unless `isa` is kAvx512Bf16, and 0 for instruction sets other than AVX2 and AVX-512.
 double PeakRate(kernels::Isa isa, Instruction instruction);
 
+// Returns the clock in cycles per second, or 0 if it is not known how to measure it.
+double ClockRate();
+
 // Reads `count` words, rounded down to a multiple of 32, and discards them.
 void ReadWords(const uint64_t* words, int64_t count);
 

@@ -1,7 +1,8 @@
 // Measures the machine's current limits and prints them as one line of JSON.
 //   machine_probe [THREADS]
 // THREADS threads (default 2) measure at the same time, and each figure is the sum over the threads. `read` is in bytes
-// per second. The other rates are in multiplies and adds per second, each counted as one operation.
+// per second, `clock` in cycles per second. The other rates are in multiplies and adds per second, each counted as one
+// operation. `bfloat16` must be half of `int8` on CPUs that start as many of these instructions per cycle.
 #include <barrier>
 #include <cstdio>
 #include <cstdlib>
@@ -17,7 +18,7 @@ namespace vllm {
 namespace {
 
 struct Limits {
-  double read = 0, fma = 0, bfloat16 = 0, int8 = 0;
+  double read = 0, clock = 0, fma = 0, bfloat16 = 0, int8 = 0;
 };
 
 Limits Measure(int num_threads) {
@@ -35,6 +36,7 @@ Limits Measure(int num_threads) {
     threads.emplace_back([&] {
       const kernels::Isa isa = BenchIsa();
       add(sum.read, [] { return ReadBandwidth(3.0); });
+      add(sum.clock, [] { return ClockRate(); });
       add(sum.fma, [isa] { return PeakRate(isa, Instruction::kFma); });
       add(sum.bfloat16, [isa] { return PeakRate(isa, Instruction::kDotBFloat16); });
       add(sum.int8, [isa] { return PeakRate(isa, Instruction::kDotInt8); });
@@ -54,6 +56,6 @@ int main(int argc, char** argv) {
     return 2;
   }
   const vllm::Limits limits = vllm::Measure(num_threads);
-  std::printf("{\"threads\": %d, \"read\": %.4g, \"fma\": %.4g, \"bfloat16\": %.4g, \"int8\": %.4g}\n", num_threads,
-              limits.read, limits.fma, limits.bfloat16, limits.int8);
+  std::printf("{\"threads\": %d, \"read\": %.4g, \"clock\": %.4g, \"fma\": %.4g, \"bfloat16\": %.4g, \"int8\": %.4g}\n",
+              num_threads, limits.read, limits.clock / num_threads, limits.fma, limits.bfloat16, limits.int8);
 }
