@@ -179,7 +179,7 @@ void SmallShapes(benchmark::internal::Benchmark* bench) {
 BENCHMARK_CAPTURE(BM_TilesBFloat16, cache, kInCache)->Apply(SmallShapes);
 BENCHMARK_CAPTURE(BM_TilesQuant, int8_cache, kernels::kInt8Form, kInCache)->Apply(SmallShapes);
 BENCHMARK_CAPTURE(BM_TilesQuant, int4_cache, kernels::kInt4Form, kInCache)->Apply(SmallShapes);
-constexpr kernels::PackedQuantForm kQ8_0 = {8, 32}, kQ6_K = {6, 16, false, 32}, kQ5_K = {6, 32, true, 0};
+constexpr kernels::PackedQuantForm kQ8_0 = {8, 32}, kQ6_K = {6, 16, false, 32}, kQ5_K = {5, 32, true, 0};
 constexpr kernels::PackedQuantForm kQ4_0 = {4, 32, false, 8}, kQ4_K = {4, 32, true, 0};
 BENCHMARK_CAPTURE(BM_TilesQuant, q8_0_cache, kQ8_0, kInCache)->Apply(SmallShapes);
 BENCHMARK_CAPTURE(BM_TilesQuant, q4_0_cache, kQ4_0, kInCache)->Apply(SmallShapes);

@@ -35,12 +35,14 @@ struct Form {
   Instruction instruction;
 };
 
-constexpr kernels::PackedQuantForm kQ8_0 = {8, 32}, kQ4_0 = {4, 32, false, 8};
-constexpr Form kForms[] = {{"bfloat16", nullptr, Instruction::kDotBFloat16},
-                           {"int8", &kernels::kInt8Form, Instruction::kDotInt8},
-                           {"Q8_0", &kQ8_0, Instruction::kDotInt8},
-                           {"int4", &kernels::kInt4Form, Instruction::kDotInt8},
-                           {"Q4_0", &kQ4_0, Instruction::kDotInt8}};
+constexpr kernels::PackedQuantForm kQ8_0 = {8, 32}, kQ4_0 = {4, 32, false, 8}, kQ4_K = {4, 32, true, 0};
+constexpr kernels::PackedQuantForm kQ5_0 = {5, 32, false, 16}, kQ5_K = {5, 32, true, 0}, kQ6_K = {6, 16, false, 32};
+constexpr Form kForms[] = {
+    {"bfloat16", nullptr, Instruction::kDotBFloat16}, {"int8", &kernels::kInt8Form, Instruction::kDotInt8},
+    {"Q8_0", &kQ8_0, Instruction::kDotInt8},          {"int4", &kernels::kInt4Form, Instruction::kDotInt8},
+    {"Q4_0", &kQ4_0, Instruction::kDotInt8},          {"Q4_K", &kQ4_K, Instruction::kDotInt8},
+    {"Q5_0", &kQ5_0, Instruction::kDotInt8},          {"Q5_K", &kQ5_K, Instruction::kDotInt8},
+    {"Q6_K", &kQ6_K, Instruction::kDotInt8}};
 
 class Model {
  public:
@@ -87,6 +89,7 @@ class Model {
       const kernels::PackedQuantView& w = matrix.view();
       AddBytes(w.codes, w.num_panels() * w.num_blocks() * w.block_bytes());
       AddBytes(w.scales, w.num_panels() * w.num_scales() * kernels::kPanelRows * 2);
+      if (w.minimums != nullptr) AddBytes(w.minimums, w.num_panels() * w.num_scales() * kernels::kPanelRows * 2);
       matrices_.emplace_back(std::move(matrix));
     }
   }

@@ -1,4 +1,4 @@
-// Multiplies int8 tiles by panels of 8-bit, 6-bit or 4-bit codes. Included inside an instruction set's namespace.
+// Multiplies int8 tiles by panels of codes of 4 to 8 bits. Included inside an instruction set's namespace.
 
 // Float accumulators. Those of large tiles stay in L1, because the integer accumulators need the registers.
 template <int kRows, int kPanels>
@@ -26,8 +26,8 @@ class FloatAccumulators {
 // The integer accumulators of a tile's rows and kPanels panels.
 template <typename Sums, int kRows, int kPanels>
 struct IntTile {
-  // A single row has two accumulators per panel. With four-bit codes, one is for the low nibbles and one for the high
-  // nibbles, so that their dot products need not wait for each other. One-byte codes use only the first.
+  // A single row has two accumulators per panel, for alternate units, so that their dot products need not wait for each
+  // other. One-byte codes use only the first.
   static constexpr int kParts = kRows == 1 ? 2 : 1;
   Sums dots[kParts][kRows][kPanels];
 
@@ -109,59 +109,117 @@ struct WideScaleTile : WideScaleShape {
   }
 };
 
-// Types for one-byte codes: the loaded codes, their accumulators, and the tile shape.
-struct EightBits {
-  using Loaded = Codes;
+// Multiplies blocks of one-byte codes by the units of x. A block consists of runs of 64 bytes.
+struct ByteRuns {
   using Sums = IntSums;
   using Shape = NarrowScaleShape;
-};
-struct SixBits {
-  using Loaded = SixBitCodes;
-  using Sums = SixBitSums;
-  using Shape = SixBitShape;
-};
 
-// Multiplies blocks of one-byte codes by the units of x. A block consists of runs of 64 bytes.
-template <int kColumns, typename Bits>
-struct ByteRuns {
-  using Loaded = typename Bits::Loaded;
-  using Sums = typename Bits::Sums;
-  using Shape = typename Bits::Shape;
-  static constexpr int64_t kBlockBytes = kColumns * kPanelRows;
-
-  // Adds the block at byte `offset` of each panel.
+  // Adds a block of each panel.
   template <int kRows, int kPanels>
   [[gnu::always_inline]] void AddBlock(const TileInput& x, const uint8_t* const (&codes)[kPanels], int64_t panel_bytes,
-                                       int64_t offset, const uint32_t* units, IntTile<Sums, kRows, kPanels>& t) const {
-    if constexpr (requires { &Sums::AddTwoDotsAt; }) {
+                                       int64_t block, const uint32_t* units, IntTile<Sums, kRows, kPanels>& t) const {
+    const int64_t offset = block * kBlockColumns * kPanelRows;
+    // Unrolled for three or four rows and one panel, where loop overhead would outweigh the dot products.
+    constexpr int kUnroll = kRows > 2 && kRows * kPanels <= 4 ? 4 : 1;
 #pragma GCC unroll 1
-      for (int64_t run = 0; run < kColumns / 4; run += 2, units += 2 * x.num_rows) {
-        Loaded first[kPanels], second[kPanels];
-        LoadRun<kRows, kPanels>(codes, panel_bytes, offset + run * 64, first);
-        LoadRun<kRows, kPanels>(codes, panel_bytes, offset + run * 64 + 64, second);
-        t.AddTwoDots(first, second, units, x.num_rows);
-      }
+    for (int64_t run = 0; run < kBlockColumns / 4; run += kUnroll) {
+      Unroll<kUnroll>([&](auto i) {
+        Codes loaded[kPanels];
+        Prefetch<kRows, kPanels>(codes, panel_bytes, offset + (run + i) * 64);
+        Unroll<kPanels>([&](auto p) { loaded[p] = Codes::Load(codes[p] + offset + (run + i) * 64); });
+        t.template AddDots<0>(loaded, units);
+        units += x.num_rows;
+      });
+    }
+  }
+};
+
+// Adds the dot products of two units of four columns. The second is `next` units after the first.
+template <int kRows, int kPanels, typename Loaded, typename Sums>
+[[gnu::always_inline]] static inline void AddTwoUnits(const Loaded (&first)[kPanels], const Loaded (&second)[kPanels],
+                                                      const uint32_t* units, int64_t next,
+                                                      IntTile<Sums, kRows, kPanels>& t) {
+  if constexpr (requires { &Sums::AddTwoDotsAt; }) {
+    t.AddTwoDots(first, second, units, next);
+  } else {
+    t.template AddDots<0>(first, units);
+    t.template AddDots<1>(second, units + next);
+  }
+}
+
+// Like ByteRuns, for five-bit codes.
+struct FiveBitRuns {
+  using Sums = SixBitSums;
+  using Shape = SixBitShape;
+
+  template <int kRows, int kPanels>
+  [[gnu::always_inline]] void AddBlock(const TileInput& x, const uint8_t* const (&codes)[kPanels], int64_t panel_bytes,
+                                       int64_t block, const uint32_t* units, IntTile<Sums, kRows, kPanels>& t) const {
+    constexpr int64_t kRuns = kBlockColumns / 8;
+    const int64_t offset = block * (kRuns + 1) * 64;
+    Bytes upper[kPanels];  // in step `run`, bits 0 and 4 of each byte belong to its two codes
+    Prefetch<kRows, kPanels>(codes, panel_bytes, offset + kRuns * 64);
+    Unroll<kPanels>([&](auto p) { upper[p] = Bytes::Load(codes[p] + offset + kRuns * 64); });
+#pragma GCC unroll 1
+    for (int64_t run = 0; run < kRuns; ++run) {
+      SixBitCodes low[kPanels], high[kPanels];
+      Prefetch<kRows, kPanels>(codes, panel_bytes, offset + run * 64);
+      Unroll<kPanels>([&](auto p) {
+        const Bytes lower = Bytes::Load(codes[p] + offset + run * 64);
+        low[p] = SixBitCodes::From(lower.And(15).Or(upper[p].template ShiftLeft<4>().And(16)));
+        high[p] = SixBitCodes::From(lower.template ShiftRight<4>().And(15).Or(upper[p].And(16)));
+        upper[p] = upper[p].template ShiftRight<1>();
+      });
+      AddTwoUnits<kRows, kPanels>(low, high, units, kRuns * x.num_rows, t);
+      units += x.num_rows;
+    }
+  }
+};
+
+// Like ByteRuns, for six-bit codes. A block here is half a block of PackedQuantMatrix, because it has its own scales: the
+// low nibbles, then the high nibbles.
+struct SixBitRuns {
+  using Sums = SixBitSums;
+  using Shape = SixBitShape;
+
+  template <int kRows, int kPanels>
+  [[gnu::always_inline]] void AddBlock(const TileInput& x, const uint8_t* const (&codes)[kPanels], int64_t panel_bytes,
+                                       int64_t block, const uint32_t* units, IntTile<Sums, kRows, kPanels>& t) const {
+    if (block % 2 == 0) {
+      AddHalf<0, kRows, kPanels>(x, codes, panel_bytes, block, units, t);
     } else {
-      // Unrolled for three or four rows and one panel, where loop overhead would outweigh the dot products.
-      constexpr int kUnroll = kRows > 2 && kRows * kPanels <= 4 ? 4 : 1;
-#pragma GCC unroll 1
-      for (int64_t run = 0; run < kColumns / 4; run += kUnroll) {
-        Unroll<kUnroll>([&](auto i) {
-          Loaded loaded[kPanels];
-          LoadRun<kRows, kPanels>(codes, panel_bytes, offset + (run + i) * 64, loaded);
-          t.template AddDots<0>(loaded, units);
-          units += x.num_rows;
-        });
-      }
+      AddHalf<1, kRows, kPanels>(x, codes, panel_bytes, block, units, t);
     }
   }
 
  private:
-  template <int kRows, int kPanels>
-  [[gnu::always_inline]] static void LoadRun(const uint8_t* const (&codes)[kPanels], int64_t panel_bytes,
-                                             int64_t offset, Loaded (&loaded)[kPanels]) {
-    Prefetch<kRows, kPanels>(codes, panel_bytes, offset);
-    Unroll<kPanels>([&](auto p) { loaded[p] = Loaded::Load(codes[p] + offset); });
+  template <int kHigh, int kRows, int kPanels>
+  [[gnu::always_inline]] static void AddHalf(const TileInput& x, const uint8_t* const (&codes)[kPanels],
+                                             int64_t panel_bytes, int64_t block, const uint32_t* units,
+                                             IntTile<Sums, kRows, kPanels>& t) {
+    constexpr int64_t kRuns = kBlockColumns / 8;
+    const int64_t offset = block / 2 * (kRuns + 2) * 64;
+    const int64_t upper_offset = offset + (kRuns + kHigh) * 64;
+    Bytes upper[kPanels];  // in step `run`, bits 0 and 1 of each byte belong to its code
+    Prefetch<kRows, kPanels>(codes, panel_bytes, upper_offset);
+    Unroll<kPanels>([&](auto p) { upper[p] = Bytes::Load(codes[p] + upper_offset); });
+    const auto load = [&](int64_t run, SixBitCodes(&loaded)[kPanels]) __attribute__((always_inline)) {
+      if constexpr (kHigh == 0) Prefetch<kRows, kPanels>(codes, panel_bytes, offset + run * 64);
+      Unroll<kPanels>([&](auto p) {
+        Bytes lower = Bytes::Load(codes[p] + offset + run * 64);
+        if constexpr (kHigh == 1) lower = lower.template ShiftRight<4>();
+        loaded[p] = SixBitCodes::From(lower.And(15).Or(upper[p].template ShiftLeft<4>().And(48)));
+        upper[p] = upper[p].template ShiftRight<2>();
+      });
+    };
+#pragma GCC unroll 1
+    for (int64_t run = 0; run < kRuns; run += 2) {
+      SixBitCodes first[kPanels], second[kPanels];
+      load(run, first);
+      load(run + 1, second);
+      AddTwoUnits<kRows, kPanels>(first, second, units, x.num_rows, t);
+      units += 2 * x.num_rows;
+    }
   }
 };
 
@@ -190,13 +248,13 @@ template <typename Reader>
 struct FourBitRuns {
   using Sums = typename Reader::Sums;
   using Shape = typename Reader::Shape;
-  static constexpr int64_t kBlockBytes = kBlockColumns * kPanelRows / 2;
   Reader reader;
 
   template <int kRows, int kPanels>
   [[gnu::always_inline]] void AddBlock(const TileInput& x, const uint8_t* const (&codes)[kPanels], int64_t panel_bytes,
-                                       int64_t offset, const uint32_t* units, IntTile<Sums, kRows, kPanels>& t) const {
+                                       int64_t block, const uint32_t* units, IntTile<Sums, kRows, kPanels>& t) const {
     constexpr int64_t kRuns = kBlockColumns / 8;
+    const int64_t offset = block * kRuns * 64;
 #pragma GCC unroll 1
     for (int64_t run = 0; run < kRuns; ++run) {
       typename Reader::Loaded low[kPanels], high[kPanels];
@@ -240,7 +298,7 @@ struct NarrowScaleTile : Runs::Shape {
       for (; block < end; ++block) {
         const int64_t first = block * x.num_rows + row;
         t.Start(x.offsets + first);
-        runs.template AddBlock<kRows, kPanels>(x, codes, panel_bytes, block * Runs::kBlockBytes, units, t);
+        runs.template AddBlock<kRows, kPanels>(x, codes, panel_bytes, block, units, t);
         units += kColumns / 4 * x.num_rows;
         Unroll<kPanels>([&](auto p) {
           const Vec w_scale = Vec::LoadFloat16(w.scales + scale_begin[p] + block * kPanelRows);
@@ -278,8 +336,8 @@ static void LinearQuant(const PackedActivationsView& x, const PackedQuantView& w
   };
   if (w.levels != nullptr) return narrow(FourBitRuns<TableLevels>{TableLevels(w.levels)}, Int<32>(), Int<0>());
   if (w.bits == 4) return narrow(FourBitRuns<CodeIsLevel>(), Int<32>(), Int<1>());
-  if (w.scale_columns == 16) return narrow(ByteRuns<16, SixBits>(), Int<16>(), Int<0>());
-  if (w.bits == 6) return narrow(ByteRuns<32, SixBits>(), Int<32>(), Int<1>());
-  if (w.scale_columns == 32) return narrow(ByteRuns<32, EightBits>(), Int<32>(), Int<1>());
+  if (w.bits == 5) return narrow(FiveBitRuns(), Int<32>(), Int<1>());
+  if (w.bits == 6) return narrow(SixBitRuns(), Int<16>(), Int<0>());
+  if (w.scale_columns == 32) return narrow(ByteRuns(), Int<32>(), Int<1>());
   RunTiles(WideScaleTile{{}, w, output, panel_bytes}, x, panel_begin, panel_end);
 }

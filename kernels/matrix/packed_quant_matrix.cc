@@ -11,6 +11,7 @@ namespace {
 
 constexpr int64_t kRun = 4 * kPanelRows;  // bytes per run: four for each of 16 rows
 constexpr int64_t kHalfBlock = kBlockColumns / 2;
+constexpr int64_t kRuns = kHalfBlock / 4;  // runs of nibbles per block
 constexpr int64_t kIQ4_NLBytes = 2 + kHalfBlock;
 
 using Floats = float __attribute__((vector_size(16)));
@@ -81,23 +82,47 @@ PackedQuantMatrix::PackedQuantMatrix(const PackedQuantForm& form, int64_t num_ro
 }
 
 void PackedQuantMatrix::SetRow(int64_t row, const uint8_t* codes, const float* scales, const float* minimums) {
-  // The blocks of a panel are contiguous, so all runs of a row are the same distance apart.
-  uint8_t* to = Codes(row, 0);
-  int64_t k = 0;
-  if (view_.bits != 4) {
+  if (view_.bits == 8) {
+    // The blocks of a panel are contiguous, so all runs of a row are the same distance apart.
+    uint8_t* const to = Codes(row, 0);
+    int64_t k = 0;
     for (; k + 4 <= view_.num_columns; k += 4) std::memcpy(to + k / 4 * kRun, codes + k, 4);
     for (; k < view_.num_columns; ++k) to[k / 4 * kRun + k % 4] = codes[k];
-  }
-  for (; k < view_.num_columns; k += kBlockColumns, to += kRun * kHalfBlock / 4) {
-    std::array<uint8_t, kBlockColumns> block{};
-    std::copy_n(codes + k, std::min(kBlockColumns, view_.num_columns - k), block.begin());
-    for (size_t i = 0; i < kHalfBlock; ++i) {
-      to[i / 4 * kRun + i % 4] = static_cast<uint8_t>(block[i] | block[i + kHalfBlock] << 4);
+  } else {
+    for (int64_t block = 0; block < view_.num_blocks(); ++block) {
+      const int64_t k = block * kBlockColumns;
+      std::array<uint8_t, kBlockColumns> padded{};
+      std::copy_n(codes + k, std::min(kBlockColumns, view_.num_columns - k), padded.begin());
+      SetBlock(row, block, padded.data());
     }
   }
   for (int64_t i = 0; i < view_.num_scales(); ++i) {
     Scale(row, i) = FloatToFloat16(scales[i]);
     if (view_.minimums != nullptr) minimums_.as<uint16_t>()[ScaleIndex(row, i)] = FloatToFloat16(minimums[i]);
+  }
+}
+
+void PackedQuantMatrix::SetBlock(int64_t row, int64_t block, const uint8_t* codes) {
+  uint8_t* const to = Codes(row, block);
+  for (int64_t i = 0; i < kHalfBlock; ++i) {
+    to[i / 4 * kRun + i % 4] = static_cast<uint8_t>((codes[i] & 15) | (codes[i + kHalfBlock] & 15) << 4);
+  }
+  uint8_t* const upper = to + kRuns * kRun;
+  for (int64_t i = 0; i < 4 && view_.bits == 5; ++i) {
+    int bits = 0;
+    for (int64_t run = 0; run < kRuns; ++run) {
+      bits |= codes[4 * run + i] >> 4 << run | codes[4 * run + i + kHalfBlock] >> 4 << (run + 4);
+    }
+    upper[i] = static_cast<uint8_t>(bits);
+  }
+  for (int64_t i = 0; i < 4 && view_.bits == 6; ++i) {
+    int low = 0, high = 0;
+    for (int64_t run = 0; run < kRuns; ++run) {
+      low |= codes[4 * run + i] >> 4 << (2 * run);
+      high |= codes[4 * run + i + kHalfBlock] >> 4 << (2 * run);
+    }
+    upper[i] = static_cast<uint8_t>(low);
+    upper[kRun + i] = static_cast<uint8_t>(high);
   }
 }
 
@@ -151,20 +176,25 @@ void PackedQuantMatrix::QuantizeRow4(const QuantKernels& kernels, int64_t row, c
   }
 }
 
+uint8_t PackedQuantMatrix::CodeAt(int64_t row, int64_t column) const {
+  const int64_t block = row / kPanelRows * view_.num_blocks() + column / kBlockColumns;
+  const uint8_t* const codes = view_.codes + block * view_.block_bytes() + 4 * (row % kPanelRows);
+  const int64_t k = column % kBlockColumns;
+  if (view_.bits == 8) return codes[k / 4 * kRun + k % 4];
+  const bool is_high = k >= kHalfBlock;
+  const int64_t run = k % kHalfBlock / 4, i = k % 4;
+  const int lower = is_high ? codes[run * kRun + i] >> 4 : codes[run * kRun + i] & 15;
+  const uint8_t* const upper = codes + kRuns * kRun + i;
+  int bits = 0;
+  if (view_.bits == 5) bits = upper[0] >> (is_high ? run + 4 : run) & 1;
+  if (view_.bits == 6) bits = upper[is_high ? kRun : 0] >> (2 * run) & 3;
+  return static_cast<uint8_t>(lower | bits << 4);
+}
+
 void PackedQuantMatrix::UnpackRow(int64_t row, float* out) const {
   for (int64_t k = 0; k < view_.num_columns; ++k) {
-    const int64_t block = row / kPanelRows * view_.num_blocks() + k / kBlockColumns;
-    const uint8_t* codes = view_.codes + block * view_.block_bytes() + 4 * (row % kPanelRows);
-    const int64_t column = k % kBlockColumns;
-    uint8_t level = 0;
-    if (view_.bits != 4) {
-      level = codes[column / 4 * kRun + column % 4];
-    } else {
-      const int64_t low = column % kHalfBlock;
-      const uint8_t byte = codes[low / 4 * kRun + low % 4];
-      level = column < kHalfBlock ? byte & 15 : byte >> 4;
-      if (view_.levels != nullptr) level = view_.levels[level];
-    }
+    const uint8_t code = CodeAt(row, k);
+    const uint8_t level = view_.levels == nullptr ? code : view_.levels[code];
     const int64_t index = ScaleIndex(row, k / view_.scale_columns);
     out[k] = Float16ToFloat(view_.scales[index]) * static_cast<float>(level - view_.zero);
     if (view_.minimums != nullptr) out[k] += Float16ToFloat(view_.minimums[index]);

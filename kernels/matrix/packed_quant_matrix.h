@@ -1,14 +1,17 @@
-// PackedQuantMatrix: a weight [num_rows, num_columns] as codes of 8, 6 or 4 bits. It is stored as panels of 16 rows,
+// PackedQuantMatrix: a weight [num_rows, num_columns] as codes of 8, 6, 5 or 4 bits. It is stored as panels of 16 rows,
 // and each panel as blocks of 32 columns, in the order in which the inner loop of an integer dot product streams them.
 // Groups of 16, 32 or 128 columns share a scale, and in some forms a minimum.
 //   w[n, k] = (level(code[n, k]) - zero) * scale[n, k / scale_columns] + minimum[n, k / scale_columns]
 // The level of a code is the code itself, unless the form has a table of levels for four-bit codes.
-// One-byte codes: a block is 8 runs of 64 bytes. A run holds four adjacent columns of row 0, then of row 1, up to row
-// 15.
-// Four-bit codes: a block is 4 such runs, and each byte holds two columns that are 16 apart. The low nibbles of run j
-// are columns 4 j to 4 j + 3, the high nibbles are columns 4 j + 16 to 4 j + 19.
-// Rows past num_rows are zero. Columns are padded to a multiple of 32; the padding is multiplied by zero codes of x.
-// The rank that uses the matrix fills it once at load time; then that rank's threads read it.
+// Eight bits: a block is 8 runs of 64 bytes. A run holds four adjacent columns of row 0, then of row 1, up to row 15.
+// Four bits: a block is 4 such runs, and each byte holds two columns that are 16 apart. The low nibbles of run j are
+// columns 4 j to 4 j + 3, the high nibbles are columns 4 j + 16 to 4 j + 19.
+// Five bits: a block is 4 runs with the lower four bits, then a run with the fifth bits. Bit j of byte i belongs to the
+// low nibble of byte i of run j, bit j + 4 to the high nibble.
+// Six bits: a block is 4 runs with the lower four bits, then two runs with the upper two. Bits 2 j and 2 j + 1 of byte
+// i of the first belong to the low nibble of byte i of run j, those of the second to the high nibble. Rows past
+// num_rows are zero. Columns are padded to a multiple of 32; the padding is multiplied by zero codes of x. The rank
+// that uses the matrix fills it once at load time; then that rank's threads read it.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +26,11 @@ namespace vllm::kernels {
 
 // The valid forms are:
 //   8 bits: zero is 128; a scale per 32 columns, or per 128 columns without minimums
-//   6 bits: a scale per 32 columns, or per 16 columns without minimums
+//   6 bits: a scale per 16 columns, no minimums
+//   5 bits: a scale per 32 columns
 //   4 bits: a scale per 32 columns; with a table of levels, zero is 128 and there are no minimums
 struct PackedQuantForm {
-  int32_t bits = 8;  // maximum bits per code; 4-bit codes take half a byte, all others a whole byte
+  int32_t bits = 8;  // per code
   int64_t scale_columns = kScaleColumns;
   bool has_minimums = false;
   int32_t zero = 128;               // zero point, subtracted from each level
@@ -52,9 +56,7 @@ struct PackedQuantView {
 
   [[gnu::always_inline]] int64_t num_panels() const { return (num_rows + kPanelRows - 1) / kPanelRows; }
   [[gnu::always_inline]] int64_t num_blocks() const { return (num_columns + kBlockColumns - 1) / kBlockColumns; }
-  [[gnu::always_inline]] int64_t block_bytes() const {
-    return kPanelRows * (bits == 4 ? kBlockColumns / 2 : kBlockColumns);
-  }
+  [[gnu::always_inline]] int64_t block_bytes() const { return kPanelRows * kBlockColumns / 8 * bits; }
   [[gnu::always_inline]] int64_t num_scales() const { return (num_columns + scale_columns - 1) / scale_columns; }
   CodeSums code_sums() const { return {scale_columns, zero, minimums != nullptr}; }
   // Returns the view of rows [begin, begin + count). REQUIRES: begin is a multiple of 16.
@@ -104,6 +106,9 @@ class PackedQuantMatrix {
            4 * (row % kPanelRows);
   }
   uint16_t& Scale(int64_t row, int64_t scale) { return scales_.as<uint16_t>()[ScaleIndex(row, scale)]; }
+  // Sets the lower four bits, then the others, of codes of less than eight bits. codes: [kBlockColumns]
+  void SetBlock(int64_t row, int64_t block, const uint8_t* codes);
+  uint8_t CodeAt(int64_t row, int64_t column) const;
   void QuantizeRow8(int64_t row, const float* values);
   void QuantizeRow4(const QuantKernels& kernels, int64_t row, const float* values);
 

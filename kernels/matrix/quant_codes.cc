@@ -11,8 +11,8 @@ constexpr PackedQuantForm kSigned4WithMinimums = {4, 32, true, 8};
 constexpr PackedQuantForm kUnsigned4 = {4, 32, true, 0};
 constexpr PackedQuantForm kSigned8 = {8, 32};
 constexpr PackedQuantForm kUnsigned8 = {8, 32, true};
-constexpr PackedQuantForm kSigned5 = {6, 32, false, 16};
-constexpr PackedQuantForm kUnsigned5 = {6, 32, true, 0};
+constexpr PackedQuantForm kSigned5 = {5, 32, false, 16};
+constexpr PackedQuantForm kUnsigned5 = {5, 32, true, 0};
 constexpr PackedQuantForm kSigned6By16 = {6, 16, false, 32};
 
 // Where to write a block or a row: the addresses for its first column.

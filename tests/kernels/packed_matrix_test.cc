@@ -209,10 +209,11 @@ TEST(PackedLayoutTest, BytesChangeOnlyWithTheVersion) {
         HashOf(view.codes, static_cast<size_t>(view.num_panels() * view.num_blocks() * view.block_bytes())));
     hashes.push_back(HashOf(view.scales, static_cast<size_t>(view.num_panels() * view.num_scales() * kPanelRows) * 2));
   }
-  for (const PackedQuantForm& form : {PackedQuantForm{6, 16, false, 32}, PackedQuantForm{4, 32, true, 0}}) {
+  for (const PackedQuantForm& form :
+       {PackedQuantForm{6, 16, false, 32}, PackedQuantForm{5, 32, true, 0}, PackedQuantForm{4, 32, true, 0}}) {
     PackedQuantMatrix matrix(form, 1, kColumns);
     std::vector<uint8_t> codes(static_cast<size_t>(kColumns));
-    for (size_t k = 0; k < codes.size(); ++k) codes[k] = static_cast<uint8_t>(k * 37 % 16);
+    for (size_t k = 0; k < codes.size(); ++k) codes[k] = static_cast<uint8_t>(k * 37 % (1u << form.bits));
     matrix.SetRow(0, codes.data(), values.data(), values.data() + kColumns);
     const PackedQuantView& view = matrix.view();
     hashes.push_back(HashOf(view.codes, static_cast<size_t>(view.num_blocks() * view.block_bytes())));
@@ -240,12 +241,13 @@ TEST(PackedLayoutTest, BytesChangeOnlyWithTheVersion) {
     hashes.push_back(HashOf(codes.data(), codes.size()));
   }
   const std::vector<uint64_t> expected = {
-      10020893022555620355u, 12733407118578748262u, 6380078650774659479u, 430444241419513647u,   5374023923134239147u,
-      11545482421627993510u, 11973902208479453400u, 9448618437320545014u, 5294681387884928246u,  1010822840068780673u,
-      11793534583055843678u, 12823314123511368324u, 6960099163562892539u, 8147108138419966768u,  3842034931275942033u,
-      2307961160009781587u,  836417476882237040u,   5107676872531090929u, 12577093274159269870u, 6670908913282647064u,
-      9819924330576871670u,  5039911150434400449u,  2307961160009781587u, 12826193679677943898u};
-  EXPECT_EQ(kPackedLayoutVersion, 3u);
+      10020893022555620355u, 12733407118578748262u, 6380078650774659479u,  430444241419513647u,   5374023923134239147u,
+      11545482421627993510u, 11973902208479453400u, 14018118233421836867u, 5294681387884928246u,  16542302129167251901u,
+      11793534583055843678u, 12823314123511368324u, 1010822840068780673u,  11793534583055843678u, 12823314123511368324u,
+      6960099163562892539u,  8147108138419966768u,  3842034931275942033u,  2307961160009781587u,  836417476882237040u,
+      5107676872531090929u,  12577093274159269870u, 6670908913282647064u,  9819924330576871670u,  5039911150434400449u,
+      2307961160009781587u,  12826193679677943898u};
+  EXPECT_EQ(kPackedLayoutVersion, 4u);
   EXPECT_EQ(hashes, expected);
 }
 

@@ -92,7 +92,7 @@ PackedQuantMatrix Quantize(const std::vector<float>& w, const PackedQuantForm& f
 }
 
 constexpr PackedQuantForm kForms[] = {
-    kInt8Form,          {8, 32},   {8, 32, true},     {6, 32, false, 16}, {6, 32, true, 0},
+    kInt8Form,          {8, 32},   {8, 32, true},     {5, 32, false, 16}, {5, 32, true, 0},
     {6, 16, false, 32}, kInt4Form, {4, 32, false, 8}, {4, 32, true, 8},   {4, 32, true, 0}};
 constexpr int kNumForms = static_cast<int>(std::size(kForms));
 

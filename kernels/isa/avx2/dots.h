@@ -95,12 +95,32 @@ struct FourBitSums {
   }
 };
 
-struct SixBitCodes {
+struct Bytes {
   __m256i v[2];
-  static SixBitCodes Load(const uint8_t* p) {
+  static Bytes Load(const uint8_t* p) {
     return {{_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)),
              _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32))}};
   }
+  Bytes And(uint8_t mask) const {
+    const __m256i all = _mm256_set1_epi8(static_cast<char>(mask));
+    return {{_mm256_and_si256(v[0], all), _mm256_and_si256(v[1], all)}};
+  }
+  Bytes Or(const Bytes& other) const {
+    return {{_mm256_or_si256(v[0], other.v[0]), _mm256_or_si256(v[1], other.v[1])}};
+  }
+  template <int kBits>
+  Bytes ShiftLeft() const {
+    return {{_mm256_slli_epi16(v[0], kBits), _mm256_slli_epi16(v[1], kBits)}};
+  }
+  template <int kBits>
+  Bytes ShiftRight() const {
+    return {{_mm256_srli_epi16(v[0], kBits), _mm256_srli_epi16(v[1], kBits)}};
+  }
+};
+
+struct SixBitCodes {
+  __m256i v[2];
+  static SixBitCodes From(const Bytes& bytes) { return {{bytes.v[0], bytes.v[1]}}; }
 };
 
 struct SixBitSums {

@@ -5,6 +5,7 @@
 
 namespace vllm::kernels::avx2_vnni {
 
+using avx2::Bytes;
 using avx2::LargestMagnitude;
 using avx2::StoreCodes;
 using avx2::Vec;
@@ -52,7 +53,9 @@ struct FourBitCodes : Codes {
   }
 };
 using FourBitSums = IntSums;
-using SixBitCodes = Codes;
+struct SixBitCodes : Codes {
+  static SixBitCodes From(const Bytes& bytes) { return {{{bytes.v[0], bytes.v[1]}}}; }
+};
 using SixBitSums = IntSums;
 
 // There are sixteen registers, and an accumulator takes two. 6 rows take 12 registers for sums, 2 for codes and 1 for a

@@ -72,9 +72,24 @@ struct FourBitSums {
   }
 };
 
+struct Bytes {
+  __m512i v;
+  static Bytes Load(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
+  Bytes And(uint8_t mask) const { return {_mm512_and_si512(v, _mm512_set1_epi8(static_cast<char>(mask)))}; }
+  Bytes Or(const Bytes& other) const { return {_mm512_or_si512(v, other.v)}; }
+  template <int kBits>
+  Bytes ShiftLeft() const {
+    return {_mm512_slli_epi16(v, kBits)};
+  }
+  template <int kBits>
+  Bytes ShiftRight() const {
+    return {_mm512_srli_epi16(v, kBits)};
+  }
+};
+
 struct SixBitCodes {
   __m512i v;
-  static SixBitCodes Load(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
+  static SixBitCodes From(const Bytes& bytes) { return {bytes.v}; }
 };
 
 struct SixBitSums {

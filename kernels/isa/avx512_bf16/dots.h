@@ -6,6 +6,7 @@
 
 namespace vllm::kernels::avx512_bf16 {
 
+using avx512::Bytes;
 using avx512::FourBitShape;
 using avx512::kQueryTile;
 using avx512::kScoreRegisters;
@@ -55,7 +56,9 @@ struct FourBitCodes : Codes {
   }
 };
 using FourBitSums = IntSums;
-using SixBitCodes = Codes;
+struct SixBitCodes : Codes {
+  static SixBitCodes From(const Bytes& bytes) { return {{bytes.v}}; }
+};
 using SixBitSums = IntSums;
 
 // Two adjacent columns of each of sixteen rows, or the same two columns of x in every lane.

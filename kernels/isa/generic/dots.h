@@ -85,10 +85,51 @@ struct FourBitCodes : Codes {
 // per row instead.
 using FourBitSums = IntSums;
 
+// Sixty-four bytes. Shifts may move bits into the lowest (ShiftLeft) or highest (ShiftRight) kBits bits of a byte from
+// the byte next to it.
+struct Bytes {
+  uint8_t v[64];
+  static Bytes Load(const uint8_t* p) {
+    Bytes bytes;
+    std::memcpy(bytes.v, p, sizeof(bytes.v));
+    return bytes;
+  }
+  Bytes And(uint8_t mask) const {
+    return Map([mask](uint8_t byte) { return byte & mask; });
+  }
+  template <int kBits>
+  Bytes ShiftLeft() const {
+    return Map([](uint8_t byte) { return byte << kBits; });
+  }
+  template <int kBits>
+  Bytes ShiftRight() const {
+    return Map([](uint8_t byte) { return byte >> kBits; });
+  }
+  Bytes Or(const Bytes& other) const {
+    Bytes bytes;
+    for (int i = 0; i < 64; ++i) bytes.v[i] = v[i] | other.v[i];
+    return bytes;
+  }
+
+ private:
+  template <typename F>
+  Bytes Map(F f) const {
+    Bytes bytes;
+    for (int i = 0; i < 64; ++i) bytes.v[i] = static_cast<uint8_t>(f(v[i]));
+    return bytes;
+  }
+};
+
 // Codes below 64 whose levels are the codes themselves. Instead of AddDot, SixBitSums may provide
 //   void AddTwoDotsAt(codes, next_codes, unit, next_unit)
 // so that an instruction set can first add the products of two units in sixteen bits.
-using SixBitCodes = Codes;
+struct SixBitCodes : Codes {
+  static SixBitCodes From(const Bytes& bytes) {
+    SixBitCodes codes;
+    std::memcpy(codes.v, bytes.v, sizeof(codes.v));
+    return codes;
+  }
+};
 using SixBitSums = IntSums;
 
 // Returns the largest magnitude of 128 values, or NaN if one of them is not finite.

@@ -71,10 +71,31 @@ struct IntSumsWith {
   Vec ToFloat() const { return {vcvtq_f32_s32(a), vcvtq_f32_s32(b), vcvtq_f32_s32(c), vcvtq_f32_s32(d)}; }
 };
 
+struct Bytes {
+  uint8x16_t v[4];
+  static Bytes Load(const uint8_t* p) { return {{vld1q_u8(p), vld1q_u8(p + 16), vld1q_u8(p + 32), vld1q_u8(p + 48)}}; }
+  Bytes And(uint8_t mask) const {
+    const uint8x16_t all = vdupq_n_u8(mask);
+    return {{vandq_u8(v[0], all), vandq_u8(v[1], all), vandq_u8(v[2], all), vandq_u8(v[3], all)}};
+  }
+  Bytes Or(const Bytes& other) const {
+    return {{vorrq_u8(v[0], other.v[0]), vorrq_u8(v[1], other.v[1]), vorrq_u8(v[2], other.v[2]),
+             vorrq_u8(v[3], other.v[3])}};
+  }
+  template <int kBits>
+  Bytes ShiftLeft() const {
+    return {{vshlq_n_u8(v[0], kBits), vshlq_n_u8(v[1], kBits), vshlq_n_u8(v[2], kBits), vshlq_n_u8(v[3], kBits)}};
+  }
+  template <int kBits>
+  Bytes ShiftRight() const {
+    return {{vshrq_n_u8(v[0], kBits), vshrq_n_u8(v[1], kBits), vshrq_n_u8(v[2], kBits), vshrq_n_u8(v[3], kBits)}};
+  }
+};
+
 struct SixBitCodes : Codes {
-  static SixBitCodes Load(const uint8_t* p) {
-    const auto* codes = reinterpret_cast<const int8_t*>(p);
-    return {{vld1q_s8(codes), vld1q_s8(codes + 16), vld1q_s8(codes + 32), vld1q_s8(codes + 48)}};
+  static SixBitCodes From(const Bytes& bytes) {
+    return {{vreinterpretq_s8_u8(bytes.v[0]), vreinterpretq_s8_u8(bytes.v[1]), vreinterpretq_s8_u8(bytes.v[2]),
+             vreinterpretq_s8_u8(bytes.v[3])}};
   }
 };
 

@@ -5,6 +5,7 @@
 
 namespace vllm::kernels::neon_dotprod {
 
+using neon::Bytes;
 using neon::CodeLevels;
 using neon::Codes;
 using neon::FourBitCodes;
