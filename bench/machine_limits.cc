@@ -85,14 +85,14 @@ double PeakRate(kernels::Isa isa, Instruction instruction) {
 #if defined(__x86_64__)
   constexpr double kInstructions = static_cast<double>(kRepeats) * kChains;
   constexpr double kInstructions256 = static_cast<double>(kRepeats) * kChains256;
+  const bool has_vnni = isa == kernels::Isa::kAvx512Vnni || isa == kernels::Isa::kAvx512Bf16;
   if (instruction == Instruction::kFma) {
     if (isa == kernels::Isa::kAvx2 || isa == kernels::Isa::kAvx2Vnni) return Best(kInstructions256 * 16, RunFma256);
-    if (isa == kernels::Isa::kAvx512 || isa == kernels::Isa::kAvx512Bf16) return Best(kInstructions * 32, RunFma512);
+    if (isa == kernels::Isa::kAvx512 || has_vnni) return Best(kInstructions * 32, RunFma512);
     return 0.0;
   }
-  if (isa != kernels::Isa::kAvx512Bf16) return 0.0;
-  if (instruction == Instruction::kDotBFloat16) return Best(kInstructions * 64, RunDotBFloat16);
-  return Best(kInstructions * 128, RunDotInt8);
+  if (instruction == Instruction::kDotInt8) return has_vnni ? Best(kInstructions * 128, RunDotInt8) : 0.0;
+  return isa == kernels::Isa::kAvx512Bf16 ? Best(kInstructions * 64, RunDotBFloat16) : 0.0;
 #else
   (void)isa;
   (void)instruction;

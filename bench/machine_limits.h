@@ -15,7 +15,7 @@ inline kernels::Isa BenchIsa() { return testing_support::IsaFromEnvironment().va
 enum class Instruction : unsigned char { kFma, kDotBFloat16, kDotInt8 };
 
 // Returns multiplies and adds per second, each counted as one operation, with the widest registers of `isa`. Returns 0
-// for the dot products unless `isa` is kAvx512Bf16, and 0 for instruction sets other than AVX2 and AVX-512.
+// for dot products of 512 bits that `isa` does not have, and 0 for instruction sets other than AVX2 and AVX-512.
 double PeakRate(kernels::Isa isa, Instruction instruction);
 
 // Returns the clock in cycles per second, or 0 if it is not known how to measure it.

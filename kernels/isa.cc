@@ -17,8 +17,8 @@ namespace vllm::kernels {
 namespace {
 
 // In the order of the enumerators of Isa.
-constexpr std::string_view kIsaNames[] = {"generic",     "avx2", "avx2_vnni",   "avx512",
-                                          "avx512_bf16", "neon", "neon_dotprod"};
+constexpr std::string_view kIsaNames[] = {"generic",     "avx2",        "avx2_vnni", "avx512",
+                                          "avx512_vnni", "avx512_bf16", "neon",      "neon_dotprod"};
 
 }  // namespace
 
@@ -40,9 +40,14 @@ bool HasAvxVnni() {
 }
 
 // REQUIRES: the CPU has AVX-512.
-bool HasVnniAndBf16() {
+bool HasAvx512Vnni() {
   unsigned a = 0, b = 0, c = 0, d = 0;
-  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (c & bit_AVX512VNNI) == 0) return false;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (c & bit_AVX512VNNI) != 0;
+}
+
+// REQUIRES: the CPU has AVX-512.
+bool HasAvx512Bf16() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & bit_AVX512BF16) != 0;
 }
 
@@ -58,7 +63,10 @@ std::vector<Isa> AvailableIsas() {
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl")) {
       isas.push_back(Isa::kAvx512);
-      if (HasVnniAndBf16()) isas.push_back(Isa::kAvx512Bf16);
+      if (HasAvx512Vnni()) {
+        isas.push_back(Isa::kAvx512Vnni);
+        if (HasAvx512Bf16()) isas.push_back(Isa::kAvx512Bf16);
+      }
     }
   }
 #endif

@@ -26,6 +26,7 @@ extern const AttentionKernels kAvx512AttentionKernels;
 extern const RecurrentKernels kAvx512RecurrentKernels;
 extern const TileKernels kAvx512TileKernels;
 extern const RowKernels kAvx512RowKernels;
+extern const TileKernels kAvx512VnniTileKernels;
 extern const AttentionKernels kAvx512Bf16AttentionKernels;
 extern const TileKernels kAvx512Bf16TileKernels;
 #endif

@@ -16,6 +16,16 @@ const Kernels& Avx2VnniKernels() {
   return kernels;
 }
 
+// VNNI adds dot products of int8, so only the tile kernels differ from AVX-512.
+const Kernels& Avx512VnniKernels() {
+  static const Kernels kernels = [] {
+    Kernels table = kAvx512Kernels;
+    table.tiles = &kAvx512VnniTileKernels;
+    return table;
+  }();
+  return kernels;
+}
+
 // VNNI and BF16 add dot products of int8 and bfloat16, so tile kernels and attention differ from AVX-512.
 const Kernels& Avx512Bf16Kernels() {
   static const Kernels kernels = [] {
@@ -51,6 +61,8 @@ const Kernels& KernelsFor(Isa isa) {
       return Avx2VnniKernels();
     case Isa::kAvx512:
       return kAvx512Kernels;
+    case Isa::kAvx512Vnni:
+      return Avx512VnniKernels();
     case Isa::kAvx512Bf16:
       return Avx512Bf16Kernels();
 #endif

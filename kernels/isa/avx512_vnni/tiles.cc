@@ -1,0 +1,24 @@
+// Tile kernels compiled for AVX-512 with VNNI (flags: kernels/CMakeLists.txt). Do not call inline functions that other
+// files also call, unless they are always_inline: the linker keeps one copy of each, and this file's copy would not run
+// on every CPU.
+#include "kernels/isa/avx512_vnni/dots.h"
+#include "kernels/kernel_tables.h"
+
+namespace vllm::kernels::avx512_vnni {
+
+// The order matters: later files use earlier ones.
+// clang-format off
+#include "kernels/impl/unroll.inl"
+#include "kernels/impl/linear_tiles.inl"
+#include "kernels/impl/pack_tiles.inl"
+#include "kernels/impl/linear_quant.inl"
+// clang-format on
+
+}  // namespace vllm::kernels::avx512_vnni
+
+namespace vllm::kernels {
+
+constinit const TileKernels kAvx512VnniTileKernels = {nullptr, nullptr, avx512_vnni::PackInt8,
+                                                      avx512_vnni::LinearQuant};
+
+}  // namespace vllm::kernels
