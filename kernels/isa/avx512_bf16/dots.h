@@ -13,7 +13,6 @@ using avx512::kValueChunks;
 using avx512::kValueQueries;
 using avx512::LargestMagnitude;
 using avx512::NarrowScaleShape;
-using avx512::SixBitShape;
 using avx512::StoreCodes;
 using avx512::Vec;
 using avx512_vnni::CodeLevels;
@@ -22,6 +21,7 @@ using avx512_vnni::FourBitCodes;
 using avx512_vnni::FourBitSums;
 using avx512_vnni::IntSums;
 using avx512_vnni::SixBitCodes;
+using avx512_vnni::SixBitShape;
 using avx512_vnni::SixBitSums;
 using avx512_vnni::WideScaleShape;
 

@@ -9,7 +9,6 @@ using avx512::Bytes;
 using avx512::FourBitShape;
 using avx512::LargestMagnitude;
 using avx512::NarrowScaleShape;
-using avx512::SixBitShape;
 using avx512::StoreCodes;
 using avx512::Vec;
 
@@ -55,6 +54,7 @@ struct SixBitCodes : Codes {
   static SixBitCodes From(const Bytes& bytes) { return {{bytes.v}}; }
 };
 using SixBitSums = IntSums;
+using SixBitShape = NarrowScaleShape;
 
 // The float accumulators of large tiles stay in L1 (see FloatAccumulators), so the registers hold the integer ones.
 struct WideScaleShape {
