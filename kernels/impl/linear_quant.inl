@@ -176,8 +176,8 @@ struct FiveBitRuns {
   }
 };
 
-// Like ByteRuns, for six-bit codes. A block here is half a block of PackedQuantMatrix, because it has its own scales: the
-// low nibbles, then the high nibbles.
+// Like ByteRuns, for six-bit codes. A block here is half a block of PackedQuantMatrix, because it has its own scales:
+// the low nibbles, then the high nibbles.
 struct SixBitRuns {
   using Sums = SixBitSums;
   using Shape = SixBitShape;
