@@ -195,7 +195,7 @@ void Mamba2::Gate(const float* rows, int64_t num_tokens, float* sums, float* y) 
     for (int64_t i = 0; i < heads_.count; ++i) own_sums[i] = kernels.sum_of_squares(own + i * head_dim, head_dim);
   });
   if (!spec_.has_norm) return;
-  // The sum of a group is that of its heads in ascending order, because its heads may be on several ranks.
+  // Adds one sum per head, in ascending order, because the heads of a group may be on several ranks.
   AllGather(step(), {&heads_, 1}, num_tokens, num_heads, sums);
   ForEachRow(step(), num_tokens, 2 * width, [&](int64_t row) {
     float* const own = y + row * width;
