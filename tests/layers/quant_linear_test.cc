@@ -454,6 +454,23 @@ TEST_F(QuantLinearTest, RanksDecideTogetherWhetherTheScalesFitFloat16) {
   }
 }
 
+TEST_F(QuantLinearTest, OneOfTheRanksMayBuildALayerThatIsNotSplit) {
+  const int64_t out = 32, in = 128;
+  MemoryWeights weights;
+  weights.Add("x.weight", kernels::WeightType::kQ8_0, {out, in}, std::vector<uint8_t>(static_cast<size_t>(out * 136)));
+  ModelConfig model;
+  model.dtype = kernels::DType::kBFloat16;
+  RankGroup ranks(2);
+  ranks.Run([&](int rank) {
+    if (rank != 0) return;
+    kernels::ThreadPool threads(1);
+    Workspace workspace;
+    const StepContext step{step_.kernels, &threads, &ranks.communicator(rank), &workspace};
+    const LinearWeight weight({config_, weights, memory_, step}, model, {{"x", out, {0, out}}}, in);
+    EXPECT_EQ(weight.num_rows(), out);
+  });
+}
+
 TEST_F(QuantLinearTest, QuantizingQuantizedWeightsIsRejected) {
   MemoryWeights weights;
   weights.Add("x.weight", kernels::WeightType::kQ8_0, {2, 32}, std::vector<uint8_t>(68));

@@ -21,10 +21,10 @@ class LinearWeight {
   enum class Use : uint8_t { kLinear, kVocabulary };
 
   LinearWeight() = default;
-  // Stacks the rank's rows. A vocabulary matrix is never stored transposed and never uses OpenBLAS. All ranks call it
-  // together. Throws ModelError if a tensor cannot be used, ConfigError if OpenBLAS is selected without --dtype float32
-  // or for quantized weights, or if --quantization is set and the weights are already quantized, and ResourceError if
-  // OpenBLAS cannot be loaded.
+  // Stacks the rank's rows. A vocabulary matrix is never stored transposed and never uses OpenBLAS. If the rows
+  // are split, all ranks call it together. Throws ModelError if a tensor cannot be used, ConfigError if OpenBLAS is
+  // selected without --dtype float32 or for quantized weights, or if --quantization is set and the weights are already
+  // quantized, and ResourceError if OpenBLAS cannot be loaded.
   LinearWeight(const LoadContext& load, const ModelConfig& model, const LinearRows& rows, int64_t in_features,
                Use use = Use::kLinear);
 

@@ -272,7 +272,8 @@ bool LinearWeightBuilder::PackStored(const OutputSlice& slice, const Part& part,
 bool LinearWeightBuilder::ScalesFit(const std::vector<StoredRows>& stored, const kernels::PackedQuantForm& form) const {
   ScaleRange range;
   for (const StoredRows& rows : stored) range.Add(RangeOfScales(rows.view(), form, for_each_));
-  if (load_.step.world_size() == 1) return range.Fits();
+  // If every rank has all rows, there is nothing to ask. The layers of the pooler are only on rank 0.
+  if (rows_.ranks.empty()) return range.Fits();
   const std::array<float, 2> own = {range.is_exact ? 1.0f : 0.0f, range.largest};
   ScaleRange all;
   for (const PeerBuffers& peer : load_.step.communicator->Exchange({.in = own.data()})) {

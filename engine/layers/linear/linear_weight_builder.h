@@ -55,7 +55,7 @@ class LinearWeightBuilder {
   // Adds the rows in the format of the integer kernels. With --dtype float32, or if the codes or their scales do not
   // fit that format, adds nothing and returns false, on all ranks.
   bool PackStored(const OutputSlice& slice, const Part& part, const std::vector<StoredRows>& stored);
-  // Returns true if the scales of all ranks fit. All ranks call it together.
+  // Returns true if the scales of all ranks fit. All ranks call it together if the rows are split.
   bool ScalesFit(const std::vector<StoredRows>& stored, const kernels::PackedQuantForm& form) const;
 
   FloatMatrix FloatMatrixOf(const FloatRows& floats, const Part& part) const;

@@ -129,7 +129,7 @@ std::vector<kernels::AlignedBuffer> MatrixStore::Take(Part& part, const std::str
                                                       const std::vector<size_t>& sizes) {
   Matrix& matrix = MatrixAt(part, name, index);
   const std::lock_guard lock(mutex_);
-  if (matrix.buffers.empty()) {
+  if (matrix.buffers.empty() && !is_complete_) {
     std::vector<kernels::AlignedBuffer> buffers;
     for (const size_t entry : FindEntries(part, name, index, sizes)) {
       const std::span<const std::byte> data = part.file->entries()[entry].data;
