@@ -1,6 +1,6 @@
 // Multiplies by all matrices of a model in the shape of Qwen2.5-0.5B, as a step does, and compares the time with the
 // machine's limits.
-//   model_pass_bench [THREADS [PASSES]]
+//   model_pass_bench [THREADS [PASSES [ROWS...]]]
 // After each pass, the same threads only read the same bytes, so that on a shared machine both are timed under the same
 // load. For each weight format and number of rows, prints medians: the milliseconds of a pass and of a read, and the
 // read and the roofline as shares of the pass. If the read's share is 100 %, the pass is bound by memory bandwidth. The
@@ -110,7 +110,7 @@ double Seconds(F&& f) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-void Run(int num_threads, int num_passes) {
+void Run(int num_threads, int num_passes, const std::vector<int64_t>& all_rows) {
   kernels::ThreadPool threads(num_threads);
   Workspace workspace;
   const StepContext step{&kernels::KernelsFor(BenchIsa()), &threads, nullptr, &workspace};
@@ -119,7 +119,7 @@ void Run(int num_threads, int num_passes) {
     const double peak = num_threads * PeakRate(BenchIsa(), form.instruction);
     if (peak == 0.0) continue;
     const Model model(form);
-    for (const int64_t rows : {1, 2, 4, 8, 16, 32, 64}) {
+    for (const int64_t rows : all_rows) {
       const std::vector<float> x(static_cast<size_t>(rows * 4864), 0.25f);
       std::vector<float> y(static_cast<size_t>(rows * kHead.out));
       const double arithmetic = model.operations(rows) / peak;
@@ -146,9 +146,13 @@ void Run(int num_threads, int num_passes) {
 int main(int argc, char** argv) {
   const int num_threads = argc > 1 ? std::atoi(argv[1]) : 2;
   const int num_passes = argc > 2 ? std::atoi(argv[2]) : 21;
-  if (argc > 3 || num_threads < 1 || num_threads > 1024 || num_passes < 1) {
-    std::fprintf(stderr, "usage: model_pass_bench [THREADS [PASSES]]\n");
+  std::vector<int64_t> rows;
+  for (int i = 3; i < argc; ++i) rows.push_back(std::atoi(argv[i]));
+  if (rows.empty()) rows = {1, 2, 4, 8, 16, 32, 64};
+  const bool valid_rows = std::all_of(rows.begin(), rows.end(), [](int64_t n) { return n >= 1 && n <= 4096; });
+  if (num_threads < 1 || num_threads > 1024 || num_passes < 1 || !valid_rows) {
+    std::fprintf(stderr, "usage: model_pass_bench [THREADS [PASSES [ROWS...]]]\n");
     return 2;
   }
-  vllm::Run(num_threads, num_passes);
+  vllm::Run(num_threads, num_passes, rows);
 }

@@ -12,6 +12,7 @@ struct BFloat16Tile : BFloat16Shape {
     const uint32_t* units = x.units + row;
     const uint8_t* panels[kPanels];
     for (int p = 0; p < kPanels; ++p) panels[p] = static_cast<const uint8_t*>(w.data) + (panel + p) * panel_bytes;
+    PanelPrefetch<kRows, kPanels> ahead(x, row, panels[0], panel_bytes);
     Vec sums[kRows][kPanels];
     Unroll<kRows>([&](auto r) { Unroll<kPanels>([&](auto p) { sums[r][p] = Vec::Zero(); }); });
     constexpr int kParts = 4;
@@ -19,7 +20,7 @@ struct BFloat16Tile : BFloat16Shape {
       output.template Prefetch<kRows, kPanels, kParts>(x.begin + row, panel, kParts - 1 - part);
       for (const int64_t end = num_units * (part + 1) / kParts; u < end; ++u) {
         Pairs pairs[kPanels];
-        Prefetch<kRows, kPanels>(panels, panel_bytes, u * 64);
+        ahead.Line();
         Unroll<kPanels>([&](auto p) { pairs[p] = LoadPairs(panels[p] + u * 64); });
         Unroll<kRows>([&](auto r) {
           const Pairs two = BroadcastPair(units[r]);

@@ -1,5 +1,12 @@
 // Multiplies int8 tiles by panels of codes of 4 to 8 bits. Included inside an instruction set's namespace.
 
+// Hides from g++ what a pointer is computed from.
+template <typename T>
+[[gnu::always_inline]] static inline T* Opaque(T* p) {
+  asm("" : "+r"(p));
+  return p;
+}
+
 // Float accumulators. Those of large tiles stay in L1, because the integer accumulators need the registers.
 template <int kRows, int kPanels>
 class FloatAccumulators {
@@ -9,12 +16,12 @@ class FloatAccumulators {
   };
 
   [[gnu::always_inline]] explicit FloatAccumulators(Storage& storage) : values_(storage.values) {
-    // Hide a large array from the compiler, which would otherwise keep it in registers and spill everything.
-    if constexpr (kRows * kPanels > 8) asm("" : "+r"(values_));
-    Clear();
-  }
-  [[gnu::always_inline]] void Clear() const {
+    Hide();
     Unroll<kRows>([&](auto r) { Unroll<kPanels>([&](auto p) { Set(r, p, Vec::Zero()); }); });
+  }
+  // Call it before each use. Otherwise g++ also keeps a copy of a large array, in registers that it must spill.
+  [[gnu::always_inline]] void Hide() {
+    if constexpr (kRows * kPanels > 8) values_ = Opaque(values_);
   }
   [[gnu::always_inline]] Vec Get(int r, int p) const { return Vec::Load(values_ + (r * kPanels + p) * Vec::kLanes); }
   [[gnu::always_inline]] void Set(int r, int p, Vec v) const { v.Store(values_ + (r * kPanels + p) * Vec::kLanes); }
@@ -50,12 +57,12 @@ struct IntTile {
       }
     });
   }
-  // Adds eight columns. The units of the second four are `next` units after the first.
+  // Adds eight columns, the second four with the units at `next`.
   template <typename Loaded>
   [[gnu::always_inline]] void AddTwoDots(const Loaded (&first)[kPanels], const Loaded (&second)[kPanels],
-                                         const uint32_t* units, int64_t next) {
+                                         const uint32_t* units, const uint32_t* next) {
     Unroll<kRows>([&](auto r) {
-      Unroll<kPanels>([&](auto p) { dots[0][r][p].AddTwoDotsAt(first[p], second[p], units + r, units + next + r); });
+      Unroll<kPanels>([&](auto p) { dots[0][r][p].AddTwoDotsAt(first[p], second[p], units + r, next + r); });
     });
   }
   [[gnu::always_inline]] Vec ToFloat(int r, int p) const {
@@ -80,29 +87,36 @@ struct WideScaleTile : WideScaleShape {
       codes[p] = w.codes + (panel + p) * panel_bytes;
       scales[p] = w.scales + (panel + p) * num_scales * kPanelRows;
     }
+    const int64_t stride = x.num_rows;
+    PanelPrefetch<kRows, kPanels> ahead(x, row, codes[0], panel_bytes);
     const uint32_t* units = x.units + row;
+    const float* x_scales = x.scales + row;
+    const int32_t* offsets = x.offsets + row;
     typename FloatAccumulators<kRows, kPanels>::Storage sums_storage;
-    const FloatAccumulators<kRows, kPanels> sums(sums_storage);
+    FloatAccumulators<kRows, kPanels> sums(sums_storage);
     IntTile<IntSums, kRows, kPanels> t;
     int64_t run = 0;
     for (int64_t scale = 0; run < num_runs; ++scale) {
       output.template Prefetch<kRows, kPanels, 3>(x.begin + row, panel, num_scales - 1 - scale);
-      t.Start(x.offsets + scale * x.num_rows + row);
+      t.Start(offsets);
+      offsets += stride;
       const int64_t end = run + kRunsPerScale < num_runs ? run + kRunsPerScale : num_runs;
       for (; run < end; ++run) {
         Codes loaded[kPanels];
-        Prefetch<kRows, kPanels>(codes, panel_bytes, run * 64);
+        ahead.Line();
         Unroll<kPanels>([&](auto p) { loaded[p] = Codes::Load(codes[p] + run * 64); });
         t.template AddDots<0>(loaded, units);
-        units += x.num_rows;
+        units += stride;
       }
+      sums.Hide();
       Vec w_scale[kPanels];
       Unroll<kPanels>([&](auto p) { w_scale[p] = Vec::LoadFloat16(scales[p] + scale * kPanelRows); });
       Unroll<kRows>([&](auto r) {
-        const Vec x_scale = Vec::Set1(x.scales[scale * x.num_rows + row + r]);
+        const Vec x_scale = Vec::Set1(x_scales[r]);
         Unroll<kPanels>(
             [&](auto p) { sums.Set(r, p, Vec::Fma(Vec::Mul(t.ToFloat(r, p), w_scale[p]), x_scale, sums.Get(r, p))); });
       });
+      x_scales += stride;
     }
     Unroll<kRows>(
         [&](auto r) { Unroll<kPanels>([&](auto p) { output.Store(x.begin + row + r, panel + p, sums.Get(r, p)); }); });
@@ -116,8 +130,9 @@ struct ByteRuns {
 
   // Adds a block of each panel.
   template <int kRows, int kPanels>
-  [[gnu::always_inline]] void AddBlock(const TileInput& x, const uint8_t* const (&codes)[kPanels], int64_t panel_bytes,
-                                       int64_t block, const uint32_t* units, IntTile<Sums, kRows, kPanels>& t) const {
+  [[gnu::always_inline]] void AddBlock(const uint8_t* const (&codes)[kPanels], PanelPrefetch<kRows, kPanels>& ahead,
+                                       int64_t block, const uint32_t* units, int64_t stride,
+                                       IntTile<Sums, kRows, kPanels>& t) const {
     const int64_t offset = block * kBlockColumns * kPanelRows;
     // Unrolled for three or four rows and one panel, where loop overhead would outweigh the dot products.
     constexpr int kUnroll = kRows > 2 && kRows * kPanels <= 4 ? 4 : 1;
@@ -125,25 +140,25 @@ struct ByteRuns {
     for (int64_t run = 0; run < kBlockColumns / 4; run += kUnroll) {
       Unroll<kUnroll>([&](auto i) {
         Codes loaded[kPanels];
-        Prefetch<kRows, kPanels>(codes, panel_bytes, offset + (run + i) * 64);
+        ahead.Line();
         Unroll<kPanels>([&](auto p) { loaded[p] = Codes::Load(codes[p] + offset + (run + i) * 64); });
         t.template AddDots<0>(loaded, units);
-        units += x.num_rows;
+        units += stride;
       });
     }
   }
 };
 
-// Adds the dot products of two units of four columns. The second is `next` units after the first.
+// Adds the dot products of two units of four columns.
 template <int kRows, int kPanels, typename Loaded, typename Sums>
 [[gnu::always_inline]] static inline void AddTwoUnits(const Loaded (&first)[kPanels], const Loaded (&second)[kPanels],
-                                                      const uint32_t* units, int64_t next,
+                                                      const uint32_t* units, const uint32_t* next,
                                                       IntTile<Sums, kRows, kPanels>& t) {
   if constexpr (requires { &Sums::AddTwoDotsAt; }) {
     t.AddTwoDots(first, second, units, next);
   } else {
     t.template AddDots<0>(first, units);
-    t.template AddDots<1>(second, units + next);
+    t.template AddDots<1>(second, next);
   }
 }
 
@@ -153,25 +168,28 @@ struct FiveBitRuns {
   using Shape = SixBitShape;
 
   template <int kRows, int kPanels>
-  [[gnu::always_inline]] void AddBlock(const TileInput& x, const uint8_t* const (&codes)[kPanels], int64_t panel_bytes,
-                                       int64_t block, const uint32_t* units, IntTile<Sums, kRows, kPanels>& t) const {
+  [[gnu::always_inline]] void AddBlock(const uint8_t* const (&codes)[kPanels], PanelPrefetch<kRows, kPanels>& ahead,
+                                       int64_t block, const uint32_t* units, int64_t stride,
+                                       IntTile<Sums, kRows, kPanels>& t) const {
     constexpr int64_t kRuns = kBlockColumns / 8;
     const int64_t offset = block * (kRuns + 1) * 64;
     Bytes upper[kPanels];  // in step `run`, bits 0 and 4 of each byte belong to its two codes
-    Prefetch<kRows, kPanels>(codes, panel_bytes, offset + kRuns * 64);
+    ahead.Line();
     Unroll<kPanels>([&](auto p) { upper[p] = Bytes::Load(codes[p] + offset + kRuns * 64); });
+    const uint32_t* next = Opaque(units + kRuns * stride);
 #pragma GCC unroll 1
     for (int64_t run = 0; run < kRuns; ++run) {
       SixBitCodes low[kPanels], high[kPanels];
-      Prefetch<kRows, kPanels>(codes, panel_bytes, offset + run * 64);
+      ahead.Line();
       Unroll<kPanels>([&](auto p) {
         const Bytes lower = Bytes::Load(codes[p] + offset + run * 64);
         low[p] = SixBitCodes::From(lower.And(15).Or(upper[p].template ShiftLeft<4>().And(16)));
         high[p] = SixBitCodes::From(lower.template ShiftRight<4>().And(15).Or(upper[p].And(16)));
         upper[p] = upper[p].template ShiftRight<1>();
       });
-      AddTwoUnits<kRows, kPanels>(low, high, units, kRuns * x.num_rows, t);
-      units += x.num_rows;
+      AddTwoUnits<kRows, kPanels>(low, high, units, next, t);
+      units += stride;
+      next += stride;
     }
   }
 };
@@ -183,28 +201,29 @@ struct SixBitRuns {
   using Shape = SixBitShape;
 
   template <int kRows, int kPanels>
-  [[gnu::always_inline]] void AddBlock(const TileInput& x, const uint8_t* const (&codes)[kPanels], int64_t panel_bytes,
-                                       int64_t block, const uint32_t* units, IntTile<Sums, kRows, kPanels>& t) const {
+  [[gnu::always_inline]] void AddBlock(const uint8_t* const (&codes)[kPanels], PanelPrefetch<kRows, kPanels>& ahead,
+                                       int64_t block, const uint32_t* units, int64_t stride,
+                                       IntTile<Sums, kRows, kPanels>& t) const {
     if (block % 2 == 0) {
-      AddHalf<0, kRows, kPanels>(x, codes, panel_bytes, block, units, t);
+      AddHalf<0, kRows, kPanels>(codes, ahead, block, units, stride, t);
     } else {
-      AddHalf<1, kRows, kPanels>(x, codes, panel_bytes, block, units, t);
+      AddHalf<1, kRows, kPanels>(codes, ahead, block, units, stride, t);
     }
   }
 
  private:
   template <int kHigh, int kRows, int kPanels>
-  [[gnu::always_inline]] static void AddHalf(const TileInput& x, const uint8_t* const (&codes)[kPanels],
-                                             int64_t panel_bytes, int64_t block, const uint32_t* units,
-                                             IntTile<Sums, kRows, kPanels>& t) {
+  [[gnu::always_inline]] static void AddHalf(const uint8_t* const (&codes)[kPanels],
+                                             PanelPrefetch<kRows, kPanels>& ahead, int64_t block, const uint32_t* units,
+                                             int64_t stride, IntTile<Sums, kRows, kPanels>& t) {
     constexpr int64_t kRuns = kBlockColumns / 8;
     const int64_t offset = block / 2 * (kRuns + 2) * 64;
     const int64_t upper_offset = offset + (kRuns + kHigh) * 64;
     Bytes upper[kPanels];  // in step `run`, bits 0 and 1 of each byte belong to its code
-    Prefetch<kRows, kPanels>(codes, panel_bytes, upper_offset);
+    ahead.Line();
     Unroll<kPanels>([&](auto p) { upper[p] = Bytes::Load(codes[p] + upper_offset); });
     const auto load = [&](int64_t run, SixBitCodes(&loaded)[kPanels]) __attribute__((always_inline)) {
-      if constexpr (kHigh == 0) Prefetch<kRows, kPanels>(codes, panel_bytes, offset + run * 64);
+      if constexpr (kHigh == 0) ahead.Line();
       Unroll<kPanels>([&](auto p) {
         Bytes lower = Bytes::Load(codes[p] + offset + run * 64);
         if constexpr (kHigh == 1) lower = lower.template ShiftRight<4>();
@@ -212,13 +231,15 @@ struct SixBitRuns {
         upper[p] = upper[p].template ShiftRight<2>();
       });
     };
+    const uint32_t* next = Opaque(units + stride);
 #pragma GCC unroll 1
     for (int64_t run = 0; run < kRuns; run += 2) {
       SixBitCodes first[kPanels], second[kPanels];
       load(run, first);
       load(run + 1, second);
-      AddTwoUnits<kRows, kPanels>(first, second, units, x.num_rows, t);
-      units += 2 * x.num_rows;
+      AddTwoUnits<kRows, kPanels>(first, second, units, next, t);
+      units += 2 * stride;
+      next += 2 * stride;
     }
   }
 };
@@ -251,18 +272,21 @@ struct FourBitRuns {
   Reader reader;
 
   template <int kRows, int kPanels>
-  [[gnu::always_inline]] void AddBlock(const TileInput& x, const uint8_t* const (&codes)[kPanels], int64_t panel_bytes,
-                                       int64_t block, const uint32_t* units, IntTile<Sums, kRows, kPanels>& t) const {
+  [[gnu::always_inline]] void AddBlock(const uint8_t* const (&codes)[kPanels], PanelPrefetch<kRows, kPanels>& ahead,
+                                       int64_t block, const uint32_t* units, int64_t stride,
+                                       IntTile<Sums, kRows, kPanels>& t) const {
     constexpr int64_t kRuns = kBlockColumns / 8;
     const int64_t offset = block * kRuns * 64;
+    const uint32_t* next = Opaque(units + kRuns * stride);
 #pragma GCC unroll 1
     for (int64_t run = 0; run < kRuns; ++run) {
       typename Reader::Loaded low[kPanels], high[kPanels];
-      Prefetch<kRows, kPanels>(codes, panel_bytes, offset + run * 64);
+      ahead.Line();
       Unroll<kPanels>([&](auto p) { reader.Load(codes[p] + offset + run * 64, low[p], high[p]); });
       t.template AddDots<0>(low, units);
-      t.template AddDots<1>(high, units + kRuns * x.num_rows);
-      units += x.num_rows;
+      t.template AddDots<1>(high, next);
+      units += stride;
+      next += stride;
     }
   }
 };
@@ -280,14 +304,20 @@ struct NarrowScaleTile : Runs::Shape {
     constexpr int64_t kBlocks = kScaleColumns / kColumns;
     const int64_t num_blocks = w.num_scales(), num_scales = x.num_scales;
     const uint8_t* codes[kPanels];
-    int64_t scale_begin[kPanels];
+    const uint16_t *scales[kPanels], *minimums[kPanels];
     for (int p = 0; p < kPanels; ++p) {
+      const int64_t first = (panel + p) * num_blocks * kPanelRows;
       codes[p] = w.codes + (panel + p) * panel_bytes;
-      scale_begin[p] = (panel + p) * num_blocks * kPanelRows;
+      scales[p] = w.scales + first;
+      if constexpr (kMinimums) minimums[p] = w.minimums + first;
     }
+    const int64_t stride = x.num_rows;
+    PanelPrefetch<kRows, kPanels> ahead(x, row, codes[0], panel_bytes);
     const uint32_t* units = x.units + row;
+    const float *x_scales = x.scales + row, *x_sums = kMinimums ? x.sums + row : nullptr;
+    const int32_t* offsets = x.offsets + row;
     typename FloatAccumulators<kRows, kPanels>::Storage sums_storage;
-    const FloatAccumulators<kRows, kPanels> sums(sums_storage);
+    FloatAccumulators<kRows, kPanels> sums(sums_storage);
     Vec group[kRows][kPanels];
     IntTile<typename Runs::Sums, kRows, kPanels> t;
     int64_t block = 0;
@@ -296,25 +326,28 @@ struct NarrowScaleTile : Runs::Shape {
       const int64_t end = block + kBlocks < num_blocks ? block + kBlocks : num_blocks;
       output.template Prefetch<kRows, kPanels, 3>(x.begin + row, panel, num_scales - 1 - scale);
       for (; block < end; ++block) {
-        const int64_t first = block * x.num_rows + row;
-        t.Start(x.offsets + first);
-        runs.template AddBlock<kRows, kPanels>(x, codes, panel_bytes, block, units, t);
-        units += kColumns / 4 * x.num_rows;
+        t.Start(offsets);
+        offsets += stride;
+        runs.template AddBlock<kRows, kPanels>(codes, ahead, block, units, stride, t);
+        units += kColumns / 4 * stride;
         Unroll<kPanels>([&](auto p) {
-          const Vec w_scale = Vec::LoadFloat16(w.scales + scale_begin[p] + block * kPanelRows);
+          const Vec w_scale = Vec::LoadFloat16(scales[p] + block * kPanelRows);
           Vec minimum;
-          if constexpr (kMinimums) minimum = Vec::LoadFloat16(w.minimums + scale_begin[p] + block * kPanelRows);
+          if constexpr (kMinimums) minimum = Vec::LoadFloat16(minimums[p] + block * kPanelRows);
           Unroll<kRows>([&](auto r) {
             Vec sum = Vec::Fma(t.ToFloat(r, p), w_scale, group[r][p]);
-            if constexpr (kMinimums) sum = Vec::Fma(Vec::Set1(x.sums[first + r]), minimum, sum);
+            if constexpr (kMinimums) sum = Vec::Fma(Vec::Set1(x_sums[r]), minimum, sum);
             group[r][p] = sum;
           });
         });
+        if constexpr (kMinimums) x_sums += stride;
       }
+      sums.Hide();
       Unroll<kRows>([&](auto r) {
-        const Vec x_scale = Vec::Set1(x.scales[scale * x.num_rows + row + r]);
+        const Vec x_scale = Vec::Set1(x_scales[r]);
         Unroll<kPanels>([&](auto p) { sums.Set(r, p, Vec::Fma(group[r][p], x_scale, sums.Get(r, p))); });
       });
+      x_scales += stride;
     }
     Unroll<kRows>(
         [&](auto r) { Unroll<kPanels>([&](auto p) { output.Store(x.begin + row + r, panel + p, sums.Get(r, p)); }); });

@@ -43,9 +43,13 @@ struct TileInput {
   int64_t num_scales;
   int64_t begin;
   int64_t num_rows;
+  int64_t tile, num_tiles;  // its index in its group of tiles, and their number
 
-  TileInput(const PackedActivationsView& x, int64_t tile)
-      : begin(TileBegin(x.num_rows, tile)), num_rows(TileBegin(x.num_rows, tile + 1) - begin) {
+  TileInput(const PackedActivationsView& x, int64_t index, int64_t group_begin, int64_t group_end)
+      : begin(TileBegin(x.num_rows, index)),
+        num_rows(TileBegin(x.num_rows, index + 1) - begin),
+        tile(index - group_begin),
+        num_tiles(group_end - group_begin) {
     units = x.units + begin * x.num_units;
     num_scales = x.num_scales();
     scales = x.scales + begin * num_scales;
@@ -54,21 +58,38 @@ struct TileInput {
   }
 };
 
-// Prefetches the line kPrefetchBytes after byte `offset` of each panel. Near the end of a panel, the line belongs to a
-// later panel, usually the one kPanels further on. With several rows, the arithmetic per byte takes so long that the
-// hardware prefetcher does not run far enough ahead. With a single row, prefetching would slow the kernel down. The
-// function uses a loop instead of Unroll, because g++ drops a call of a lambda that only prefetches.
-inline constexpr int64_t kPrefetchBytes = 32 << 10;
+// Prefetches weights into L2. A kernel calls Line for each line of codes that it loads from each of its kPanels panels.
+// If two passes multiply the same panels, each prefetches half of the next panels, because the first would otherwise
+// wait for memory, and memory for the second. With more passes, one of them needs little of their time for memory, so
+// each prefetches the bytes that are kPrefetchBytes ahead, most of which the first has already fetched. With a single
+// row, prefetching would slow the kernel down.
+inline constexpr int64_t kPrefetchBytes = 32 << 10, kMaxPrefetchBytes = 256 << 10;
 
 template <int kRows, int kPanels>
-[[gnu::always_inline]] static inline void Prefetch(const uint8_t* const (&panels)[kPanels], int64_t panel_bytes,
-                                                   int64_t offset) {
-  if constexpr (kRows == 1) return;
-  const int64_t ahead = offset + kPrefetchBytes;
-  const int64_t beyond = ahead < panel_bytes ? 0 : (kPanels - 1) * panel_bytes;
+class PanelPrefetch {
+ public:
+  // panel_bytes: from one panel to the next.
+  [[gnu::always_inline]] PanelPrefetch(const TileInput& x, int64_t row, const uint8_t* panels, int64_t panel_bytes) {
+    next_ = panels + kPrefetchBytes;
+    const int64_t bytes = kPanels * panel_bytes, passes_per_tile = (x.num_rows + kRows - 1) / kRows;
+    if (x.num_tiles * passes_per_tile != 2) return;
+    const int64_t ahead = bytes < kMaxPrefetchBytes ? bytes : kMaxPrefetchBytes;
+    next_ = panels + (ahead > kPrefetchBytes ? ahead : kPrefetchBytes);
+    if (x.tile > 0 || row > 0) next_ += bytes / 2;
+    step_ = 32;
+  }
+  // Uses a loop instead of Unroll, because g++ drops a call of a lambda that only prefetches.
+  [[gnu::always_inline]] void Line() {
+    if constexpr (kRows == 1) return;
 #pragma GCC unroll 8
-  for (int p = 0; p < kPanels; ++p) __builtin_prefetch(panels[p] + ahead + beyond, 0, 2);
-}
+    for (int p = 0; p < kPanels; ++p) __builtin_prefetch(next_ + p * step_, 0, 2);
+    next_ += kPanels * step_;
+  }
+
+ private:
+  const uint8_t* next_;
+  int64_t step_ = 64;
+};
 
 template <typename Kernel, int kRows, int kPanels>
 static inline void RunTile(const Kernel& kernel, const TileInput& tile, int64_t row, int64_t panel) {
@@ -88,7 +109,7 @@ static inline int64_t RunPanels(const Kernel& kernel, const PackedActivationsVie
                                 int64_t tile_end, int64_t panel, int64_t panel_end) {
   for (; panel + kPanels <= panel_end; panel += kPanels) {
     for (int64_t tile = tile_begin; tile < tile_end; ++tile) {
-      RunTile<Kernel, kRows, kPanels>(kernel, TileInput(x, tile), 0, panel);
+      RunTile<Kernel, kRows, kPanels>(kernel, TileInput(x, tile, tile_begin, tile_end), 0, panel);
     }
   }
   return panel;

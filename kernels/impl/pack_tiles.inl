@@ -9,14 +9,44 @@ inline constexpr float kMinMagnitude = 1e-36f;
 struct TileUnits {
   uint32_t units[kTileRows][kMaxUnits];
 
+  // Stores unit u of row r at to[u * num_rows + r].
   void InterleaveTo(uint32_t* to, int64_t num_rows, int64_t count) const {
     if (num_rows == 1) {
       __builtin_memcpy(to, units[0], static_cast<size_t>(count) * sizeof(uint32_t));
       return;
     }
-    for (int64_t u = 0; u < count; ++u) {
+    int64_t u = 0;
+    for (; num_rows >= 4 && u + 4 <= count; u += 4) {
+      // The last four rows may include some that are already stored.
+      for (int64_t r = 0; r < num_rows; r += 4) {
+        const int64_t first = r + 4 <= num_rows ? r : num_rows - 4;
+        InterleaveFour(first, u, to + u * num_rows + first, num_rows);
+      }
+    }
+    for (; u < count; ++u) {
       for (int64_t r = 0; r < num_rows; ++r) to[u * num_rows + r] = units[r][u];
     }
+  }
+
+ private:
+  using FourUnits = uint32_t __attribute__((vector_size(16)));
+
+  [[gnu::always_inline]] FourUnits Load(int64_t row, int64_t u) const {
+    FourUnits four;
+    __builtin_memcpy(&four, &units[row][u], sizeof(four));
+    return four;
+  }
+  // Stores units u to u + 3 of four rows.
+  [[gnu::always_inline]] void InterleaveFour(int64_t row, int64_t u, uint32_t* to, int64_t stride) const {
+    const FourUnits a = Load(row, u), b = Load(row + 1, u), c = Load(row + 2, u), d = Load(row + 3, u);
+    const FourUnits ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+    const FourUnits ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    const FourUnits cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+    const FourUnits cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    const FourUnits columns[4] = {
+        __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5), __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7),
+        __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5), __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7)};
+    for (int64_t i = 0; i < 4; ++i) __builtin_memcpy(to + i * stride, &columns[i], sizeof(columns[i]));
   }
 };
 
