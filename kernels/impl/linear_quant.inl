@@ -174,13 +174,13 @@ struct FiveBitRuns {
     constexpr int64_t kRuns = kBlockColumns / 8;
     const int64_t offset = block * (kRuns + 1) * 64;
     Bytes upper[kPanels];  // in step `run`, bits 0 and 4 of each byte belong to its two codes
-    ahead.Line();
+    ahead.template Line<true>();
     Unroll<kPanels>([&](auto p) { upper[p] = Bytes::Load(codes[p] + offset + kRuns * 64); });
     const uint32_t* next = Opaque(units + kRuns * stride);
 #pragma GCC unroll 1
     for (int64_t run = 0; run < kRuns; ++run) {
       SixBitCodes low[kPanels], high[kPanels];
-      ahead.Line();
+      ahead.template Line<true>();
       Unroll<kPanels>([&](auto p) {
         const Bytes lower = Bytes::Load(codes[p] + offset + run * 64);
         low[p] = SixBitCodes::From(lower.And(15).Or(upper[p].template ShiftLeft<4>().And(16)));
@@ -220,10 +220,10 @@ struct SixBitRuns {
     const int64_t offset = block / 2 * (kRuns + 2) * 64;
     const int64_t upper_offset = offset + (kRuns + kHigh) * 64;
     Bytes upper[kPanels];  // in step `run`, bits 0 and 1 of each byte belong to its code
-    ahead.Line();
+    ahead.template Line<true>();
     Unroll<kPanels>([&](auto p) { upper[p] = Bytes::Load(codes[p] + upper_offset); });
     const auto load = [&](int64_t run, SixBitCodes(&loaded)[kPanels]) __attribute__((always_inline)) {
-      if constexpr (kHigh == 0) ahead.Line();
+      if constexpr (kHigh == 0) ahead.template Line<true>();
       Unroll<kPanels>([&](auto p) {
         Bytes lower = Bytes::Load(codes[p] + offset + run * 64);
         if constexpr (kHigh == 1) lower = lower.template ShiftRight<4>();

@@ -61,8 +61,7 @@ struct TileInput {
 // Prefetches weights into L2. A kernel calls Line for each line of codes that it loads from each of its kPanels panels.
 // If two passes multiply the same panels, each prefetches half of the next panels, because the first would otherwise
 // wait for memory, and memory for the second. With more passes, one of them needs little of their time for memory, so
-// each prefetches the bytes that are kPrefetchBytes ahead, most of which the first has already fetched. With a single
-// row, prefetching would slow the kernel down.
+// each prefetches the bytes that are kPrefetchBytes ahead, most of which the first has already fetched.
 inline constexpr int64_t kPrefetchBytes = 32 << 10, kMaxPrefetchBytes = 256 << 10;
 
 template <int kRows, int kPanels>
@@ -78,9 +77,11 @@ class PanelPrefetch {
     if (x.tile > 0 || row > 0) next_ += bytes / 2;
     step_ = 32;
   }
-  // Uses a loop instead of Unroll, because g++ drops a call of a lambda that only prefetches.
+  // With a single row, prefetches only if kOneRow: that helps kernels that take long to unpack a line, and slows the
+  // others down. Uses a loop instead of Unroll, because g++ drops a call of a lambda that only prefetches.
+  template <bool kOneRow = false>
   [[gnu::always_inline]] void Line() {
-    if constexpr (kRows == 1) return;
+    if constexpr (kRows == 1 && !kOneRow) return;
 #pragma GCC unroll 8
     for (int p = 0; p < kPanels; ++p) __builtin_prefetch(next_ + p * step_, 0, 2);
     next_ += kPanels * step_;
