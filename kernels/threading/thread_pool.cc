@@ -9,7 +9,10 @@
 namespace vllm::kernels {
 
 ThreadPool::ThreadPool(int num_threads, const std::vector<int>& cores, WaitPolicy wait)
-    : wait_(wait), shares_(std::make_unique<Share[]>(static_cast<size_t>(num_threads))) {
+    : wait_(wait),
+      shares_(std::make_unique<Share[]>(static_cast<size_t>(num_threads))),
+      num_groups_((num_threads + kThreadsPerGroup - 1) / kThreadsPerGroup),
+      groups_(std::make_unique<Group[]>(static_cast<size_t>(num_groups_))) {
   try {
     for (int thread = 1; thread < num_threads; ++thread) {
       const int core = static_cast<size_t>(thread) < cores.size() ? cores[static_cast<size_t>(thread)] : -1;
@@ -35,19 +38,25 @@ void ThreadPool::Run(int64_t num_tasks, TaskFunction function, void* context) {
   function_ = function;
   context_ = context;
   num_tasks_ = num_tasks;
-  num_done_.store(0, std::memory_order_relaxed);
+  uint32_t groups_left = 0;
+  for (int group = 0; group < num_groups_; ++group) {
+    const int end = std::min((group + 1) * kThreadsPerGroup, num_threads());
+    const int64_t count = ShareBegin(end) - ShareBegin(group * kThreadsPerGroup);
+    groups_[static_cast<size_t>(group)].num_left.store(static_cast<uint32_t>(count), std::memory_order_relaxed);
+    if (count > 0) ++groups_left;
+  }
+  num_groups_left_.store(groups_left, std::memory_order_relaxed);
   ended_early_.store(false, std::memory_order_relaxed);
   ++job_;
   for (int share = 0; share < num_threads(); ++share) {
     const auto count = static_cast<uint64_t>(ShareBegin(share + 1) - ShareBegin(share));
     shares_[static_cast<size_t>(share)].unclaimed.store(job_ << 32 | count, std::memory_order_release);
   }
-  epoch_.fetch_add(1, std::memory_order_release);
+  const uint32_t epoch = epoch_.fetch_add(1, std::memory_order_release) + 1;
   epoch_.notify_all();
-  RunTasks(0);
-  const auto all = static_cast<uint32_t>(num_tasks);
-  uint32_t done = num_done_.load(std::memory_order_acquire);
-  while (done != all) done = WaitWhileEqual(num_done_, done, wait_);
+  RunTasks(0, epoch);
+  groups_left = num_groups_left_.load(std::memory_order_acquire);
+  while (groups_left != 0) groups_left = WaitWhileEqual(num_groups_left_, groups_left, wait_);
   if (!ended_early_.load(std::memory_order_relaxed)) return;
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   throw StepCancelled();
@@ -68,24 +77,36 @@ void ThreadPool::RunTask(int64_t task, int thread) {
   }
 }
 
-void ThreadPool::RunTasks(int thread) {
-  for (int i = 0; i < num_threads(); ++i) RunTasksOf((thread + i) % num_threads(), thread);
+void ThreadPool::RunTasks(int thread, uint32_t epoch) {
+  for (int i = 0; i < num_groups_; ++i) {
+    const int group = (thread / kThreadsPerGroup + i) % num_groups_;
+    // The shares of another group are cache lines that its threads write to. Do not read them if all tasks are done.
+    if (i > 0 && groups_[static_cast<size_t>(group)].num_left.load(std::memory_order_relaxed) == 0) continue;
+    const int begin = group * kThreadsPerGroup, count = std::min(kThreadsPerGroup, num_threads() - begin);
+    for (int share = 0; share < count; ++share) {
+      if (epoch_.load(std::memory_order_relaxed) != epoch) return;
+      RunTasksOf(begin + (thread % kThreadsPerGroup + share) % count, thread);
+    }
+  }
 }
 
 void ThreadPool::RunTasksOf(int share, int thread) {
   constexpr uint64_t kCount = 0xffffffff;
   std::atomic<uint64_t>& unclaimed = shares_[static_cast<size_t>(share)].unclaimed;
   uint64_t seen = unclaimed.load(std::memory_order_acquire);
+  uint32_t num_done = 0;
   while ((seen & kCount) != 0) {
     if (!unclaimed.compare_exchange_weak(seen, seen - 1, std::memory_order_acq_rel, std::memory_order_acquire))
       continue;
-    // Read num_tasks_ now: as soon as this task is counted as done, the next job may begin and change it.
-    const int64_t num_tasks = num_tasks_;
     RunTask(ShareBegin(share + 1) - static_cast<int64_t>(seen & kCount), thread);
-    if (num_done_.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<uint32_t>(num_tasks))
-      num_done_.notify_one();
+    ++num_done;
     seen = unclaimed.load(std::memory_order_acquire);
   }
+  if (num_done == 0) return;
+  // As soon as the last task is counted, the next job may begin.
+  Group& group = groups_[static_cast<size_t>(share / kThreadsPerGroup)];
+  if (group.num_left.fetch_sub(num_done, std::memory_order_acq_rel) != num_done) return;
+  if (num_groups_left_.fetch_sub(1, std::memory_order_acq_rel) == 1) num_groups_left_.notify_one();
 }
 
 void ThreadPool::WorkerLoop(int thread, int core) {
@@ -94,7 +115,7 @@ void ThreadPool::WorkerLoop(int thread, int core) {
   for (;;) {
     seen = WaitWhileEqual(epoch_, seen, wait_);
     if (stop_.load(std::memory_order_relaxed)) return;
-    RunTasks(thread);
+    RunTasks(thread, seen);
   }
 }
 

@@ -1,7 +1,9 @@
 // ThreadPool: the threads of one rank. The owner's thread takes part in the work, and ParallelFor returns when all
 // tasks are done. Idle workers spin briefly (unless `wait` is kSleep), then sleep, so an idle engine uses no CPU. Each
-// thread starts with its own share of adjacent tasks, in order, and then takes tasks from the other shares. So a task
-// may run on any thread, and its result must not depend on the thread. Only the owner's thread may call the pool.
+// thread starts with its own share of adjacent tasks, in order, and then takes tasks from the other shares, first from
+// those of its group of eight threads, which often share a cache. Each group counts its unfinished tasks, so threads of
+// different groups seldom write to the same cache line. A task may run on any thread, and its result must not depend on
+// the thread. Only the owner's thread may call the pool.
 //
 // If a task throws, the job ends early: tasks that have not begun are skipped, and ParallelFor rethrows the first
 // exception on the owner's thread. The pool can be used again afterwards.
@@ -66,9 +68,16 @@ class ThreadPool {
     std::atomic<uint64_t> unclaimed{0};
   };
 
+  // Adjacent threads, whose shares are counted together.
+  struct alignas(64) Group {
+    std::atomic<uint32_t> num_left{0};  // unfinished tasks of the shares
+  };
+  static constexpr int kThreadsPerGroup = 8;
+
   void Run(int64_t num_tasks, TaskFunction function, void* context);
   void WorkerLoop(int thread, int core);
-  void RunTasks(int thread);
+  // Runs tasks until none is unclaimed, or until epoch_ is no longer `epoch`.
+  void RunTasks(int thread, uint32_t epoch);
   void RunTasksOf(int share, int thread);
   // Runs a task that this thread has claimed, unless the job has ended early.
   void RunTask(int64_t task, int thread);
@@ -92,7 +101,9 @@ class ThreadPool {
 
   const WaitPolicy wait_;
   const std::unique_ptr<Share[]> shares_;  // [num_threads]
-  alignas(64) std::atomic<uint32_t> num_done_{0};
+  const int num_groups_;
+  const std::unique_ptr<Group[]> groups_;                 // [num_groups_]
+  alignas(64) std::atomic<uint32_t> num_groups_left_{0};  // groups with unfinished tasks
   alignas(64) std::atomic<uint32_t> epoch_{0};
   std::atomic<bool> stop_{false};
   std::vector<std::thread> workers_;

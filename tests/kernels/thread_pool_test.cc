@@ -30,6 +30,37 @@ TEST(ThreadPoolTest, RunsEveryTaskOnceForAnyNumberOfThreads) {
   }
 }
 
+TEST(ThreadPoolTest, RunsEveryTaskOnceWithSeveralGroupsOfThreads) {
+  for (const int threads : {8, 9, 17, 24}) {
+    ThreadPool pool(threads, {}, WaitPolicy::kSleep);
+    for (int job = 0; job < 20; ++job) {
+      // With few tasks, whole groups have none.
+      for (const int64_t tasks : {2, 5, 9, 100}) {
+        std::vector<std::atomic<int>> runs(static_cast<size_t>(tasks));
+        pool.ParallelFor(tasks, [&](int64_t task, int thread) {
+          ASSERT_LT(thread, threads);
+          runs[static_cast<size_t>(task)].fetch_add(1, std::memory_order_relaxed);
+        });
+        for (const std::atomic<int>& n : runs) ASSERT_EQ(n.load(), 1);
+      }
+    }
+  }
+}
+
+TEST(ThreadPoolTest, ThreadsTakeOverTasksOfOtherGroups) {
+  ThreadPool pool(10, {}, WaitPolicy::kSleep);
+  // The first task waits until another thread has run the rest of its share, which is not that thread's own.
+  std::atomic<int64_t> num_run{0};
+  pool.ParallelFor(100, [&](int64_t task, int) {
+    if (task == 0) {
+      while (num_run.load() != 99) std::this_thread::yield();
+    } else {
+      num_run.fetch_add(1);
+    }
+  });
+  EXPECT_EQ(num_run.load(), 99);
+}
+
 TEST(ThreadPoolTest, RunsManyShortJobsInARow) {
   ThreadPool pool(3);
   std::atomic<int64_t> sum{0};
