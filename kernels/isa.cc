@@ -17,8 +17,8 @@ namespace vllm::kernels {
 namespace {
 
 // In the order of the enumerators of Isa.
-constexpr std::string_view kIsaNames[] = {"generic",     "avx2",        "avx2_vnni", "avx512",
-                                          "avx512_vnni", "avx512_bf16", "neon",      "neon_dotprod"};
+constexpr std::string_view kIsaNames[] = {"generic",     "avx2", "avx2_vnni",    "avx512",   "avx512_vnni",
+                                          "avx512_bf16", "neon", "neon_dotprod", "neon_i8mm"};
 
 }  // namespace
 
@@ -72,7 +72,10 @@ std::vector<Isa> AvailableIsas() {
 #endif
 #if defined(__aarch64__)
   isas.push_back(Isa::kNeon);
-  if ((getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0) isas.push_back(Isa::kNeonDotprod);
+  if ((getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0) {
+    isas.push_back(Isa::kNeonDotprod);
+    if ((getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0) isas.push_back(Isa::kNeonI8mm);
+  }
 #endif
   return isas;
 }

@@ -10,15 +10,27 @@
 namespace vllm::kernels {
 
 // kAvx2 includes FMA and F16C, and kAvx2Vnni adds AVX-VNNI. kAvx512 is AVX-512 F, BW, DQ and VL, kAvx512Vnni adds
-// VNNI, and kAvx512Bf16 adds BF16 to that. kNeonDotprod is NEON with sdot.
-enum class Isa : uint8_t { kGeneric, kAvx2, kAvx2Vnni, kAvx512, kAvx512Vnni, kAvx512Bf16, kNeon, kNeonDotprod };
+// VNNI, and kAvx512Bf16 adds BF16 to that. kNeonDotprod is NEON with sdot, and kNeonI8mm
+// adds smmla.
+enum class Isa : uint8_t {
+  kGeneric,
+  kAvx2,
+  kAvx2Vnni,
+  kAvx512,
+  kAvx512Vnni,
+  kAvx512Bf16,
+  kNeon,
+  kNeonDotprod,
+  kNeonI8mm
+};
 
 // Returns the instruction sets that this CPU supports, in the order of Isa. kGeneric is always included.
 std::vector<Isa> AvailableIsas();
 // Returns the last of AvailableIsas(), which is the most capable.
 Isa BestIsa();
 
-// Returns "generic", "avx2", "avx2_vnni", "avx512", "avx512_vnni", "avx512_bf16", "neon" or "neon_dotprod".
+// Returns "generic", "avx2", "avx2_vnni", "avx512", "avx512_vnni", "avx512_bf16", "neon", "neon_dotprod" or
+// "neon_i8mm".
 std::string_view ToString(Isa isa);
 std::optional<Isa> ParseIsa(std::string_view name);
 

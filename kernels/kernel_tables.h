@@ -37,6 +37,7 @@ extern const AttentionKernels kNeonAttentionKernels;
 extern const RecurrentKernels kNeonRecurrentKernels;
 extern const TileKernels kNeonTileKernels;
 extern const TileKernels kNeonDotprodTileKernels;
+extern const TileKernels kNeonI8mmTileKernels;
 #endif
 
 }  // namespace vllm::kernels

@@ -425,8 +425,9 @@ constexpr Flag kFlags[] = {
     {"publish", 0, kNegatable, "", "", "true", kEngine, kEngines, false, true,
      "let vllmcli top of the same user watch and steer this process, through a socket in $XDG_RUNTIME_DIR/vllmcli or "
      "/tmp/vllmcli-UID"},
-    {"isa", 0, kChoice, "NAME", "auto|generic|avx2|avx2_vnni|avx512|avx512_vnni|avx512_bf16|neon|neon_dotprod", "auto",
-     kEngine, kEngines, false, true,
+    {"isa", 0, kChoice, "NAME",
+     "auto|generic|avx2|avx2_vnni|avx512|avx512_vnni|avx512_bf16|neon|neon_dotprod|neon_i8mm", "auto", kEngine,
+     kEngines, false, true,
      "instruction set of the kernels; auto: the best that this machine supports; $VLLMCLI_ISA overrides the default "
      "and the configuration file"},
     {"trace", 0, kPath, "FILE", "", "", kEngine, kSamplers, false, false,

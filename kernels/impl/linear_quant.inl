@@ -36,6 +36,8 @@ struct IntTile {
   // A single row has two accumulators per panel, for alternate units, so that their dot products need not wait for each
   // other. One-byte codes use only the first.
   static constexpr int kParts = kRows == 1 ? 2 : 1;
+  // Whether AddTwoDots is faster than two calls of AddDots.
+  static constexpr bool kTwoUnits = requires { &Sums::AddTwoDotsAt; };
   Sums dots[kParts][kRows][kPanels];
 
   [[gnu::always_inline]] void Start(const int32_t* offsets) {
@@ -71,6 +73,77 @@ struct IntTile {
   }
 };
 
+// With an instruction that multiplies two rows of x by two outputs, each accumulator belongs to two rows. An odd row is
+// multiplied together with zeros.
+template <typename Sums, int kRows, int kPanels>
+requires(kRows > 1 && requires { typename Sums::TwoRows; }) struct IntTile<Sums, kRows, kPanels> {
+  static constexpr bool kTwoUnits = true;
+  using TwoRows = typename Sums::TwoRows;
+  TwoRows dots[(kRows + 1) / 2][kPanels];
+
+  [[gnu::always_inline]] void Start(const int32_t* offsets) {
+    Unroll<(kRows + 1) / 2>([&](auto i) {
+      const TwoRows start = TwoRows::Start(offsets[2 * i], 2 * i + 1 < kRows ? offsets[2 * i + 1] : 0);
+      Unroll<kPanels>([&](auto p) { dots[i][p] = start; });
+    });
+  }
+  template <typename Loaded>
+  [[gnu::always_inline]] void AddTwoDots(const Loaded (&first)[kPanels], const Loaded (&second)[kPanels],
+                                         const uint32_t* units, const uint32_t* next) {
+    Unroll<kPanels>([&](auto p) {
+      const auto codes = TwoRows::Interleave(first[p], second[p]);
+      Unroll<(kRows + 1) / 2>([&](auto i) {
+        constexpr bool kBoth = 2 * decltype(i)::value + 1 < kRows;
+        dots[i][p].Add(codes, TwoRows::template LoadUnits<kBoth>(units + 2 * i, next + 2 * i));
+      });
+    });
+  }
+  [[gnu::always_inline]] Vec ToFloat(int r, int p) const { return dots[r / 2][p].ToFloat(r % 2); }
+};
+
+// Adds the dot products of two units of four columns.
+template <int kRows, int kPanels, typename Loaded, typename Sums>
+[[gnu::always_inline]] static inline void AddTwoUnits(const Loaded (&first)[kPanels], const Loaded (&second)[kPanels],
+                                                      const uint32_t* units, const uint32_t* next,
+                                                      IntTile<Sums, kRows, kPanels>& t) {
+  if constexpr (IntTile<Sums, kRows, kPanels>::kTwoUnits) {
+    t.AddTwoDots(first, second, units, next);
+  } else {
+    t.template AddDots<0>(first, units);
+    t.template AddDots<1>(second, next);
+  }
+}
+
+// Adds the dot products of num_runs runs of one-byte codes. num_runs is even.
+template <int kUnroll, int kRows, int kPanels>
+[[gnu::always_inline]] static inline void AddByteRuns(const uint8_t* const (&codes)[kPanels],
+                                                      PanelPrefetch<kRows, kPanels>& ahead, int64_t offset,
+                                                      int64_t num_runs, const uint32_t* units, int64_t stride,
+                                                      IntTile<IntSums, kRows, kPanels>& t) {
+  const auto load = [&](int64_t run, Codes(&loaded)[kPanels]) __attribute__((always_inline)) {
+    ahead.Line();
+    Unroll<kPanels>([&](auto p) { loaded[p] = Codes::Load(codes[p] + offset + run * 64); });
+  };
+  constexpr bool kTwoUnits = IntTile<IntSums, kRows, kPanels>::kTwoUnits;
+#pragma GCC unroll 1
+  for (int64_t run = 0; run < num_runs; run += kTwoUnits ? 2 : kUnroll) {
+    if constexpr (kTwoUnits) {
+      Codes first[kPanels], second[kPanels];
+      load(run, first);
+      load(run + 1, second);
+      t.AddTwoDots(first, second, units, units + stride);
+      units += 2 * stride;
+    } else {
+      Unroll<kUnroll>([&](auto i) {
+        Codes loaded[kPanels];
+        load(run + i, loaded);
+        t.template AddDots<0>(loaded, units);
+        units += stride;
+      });
+    }
+  }
+}
+
 // Kernel for weights with a scale per 128 columns, like x.
 struct WideScaleTile : WideScaleShape {
   const PackedQuantView& w;
@@ -101,13 +174,9 @@ struct WideScaleTile : WideScaleShape {
       t.Start(offsets);
       offsets += stride;
       const int64_t end = run + kRunsPerScale < num_runs ? run + kRunsPerScale : num_runs;
-      for (; run < end; ++run) {
-        Codes loaded[kPanels];
-        ahead.Line();
-        Unroll<kPanels>([&](auto p) { loaded[p] = Codes::Load(codes[p] + run * 64); });
-        t.template AddDots<0>(loaded, units);
-        units += stride;
-      }
+      AddByteRuns<1>(codes, ahead, run * 64, end - run, units, stride, t);
+      units += (end - run) * stride;
+      run = end;
       sums.Hide();
       Vec w_scale[kPanels];
       Unroll<kPanels>([&](auto p) { w_scale[p] = Vec::LoadFloat16(scales[p] + scale * kPanelRows); });
@@ -133,34 +202,11 @@ struct ByteRuns {
   [[gnu::always_inline]] void AddBlock(const uint8_t* const (&codes)[kPanels], PanelPrefetch<kRows, kPanels>& ahead,
                                        int64_t block, const uint32_t* units, int64_t stride,
                                        IntTile<Sums, kRows, kPanels>& t) const {
-    const int64_t offset = block * kBlockColumns * kPanelRows;
     // Unrolled for three or four rows and one panel, where loop overhead would outweigh the dot products.
     constexpr int kUnroll = kRows > 2 && kRows * kPanels <= 4 ? 4 : 1;
-#pragma GCC unroll 1
-    for (int64_t run = 0; run < kBlockColumns / 4; run += kUnroll) {
-      Unroll<kUnroll>([&](auto i) {
-        Codes loaded[kPanels];
-        ahead.Line();
-        Unroll<kPanels>([&](auto p) { loaded[p] = Codes::Load(codes[p] + offset + (run + i) * 64); });
-        t.template AddDots<0>(loaded, units);
-        units += stride;
-      });
-    }
+    AddByteRuns<kUnroll>(codes, ahead, block * kBlockColumns * kPanelRows, kBlockColumns / 4, units, stride, t);
   }
 };
-
-// Adds the dot products of two units of four columns.
-template <int kRows, int kPanels, typename Loaded, typename Sums>
-[[gnu::always_inline]] static inline void AddTwoUnits(const Loaded (&first)[kPanels], const Loaded (&second)[kPanels],
-                                                      const uint32_t* units, const uint32_t* next,
-                                                      IntTile<Sums, kRows, kPanels>& t) {
-  if constexpr (requires { &Sums::AddTwoDotsAt; }) {
-    t.AddTwoDots(first, second, units, next);
-  } else {
-    t.template AddDots<0>(first, units);
-    t.template AddDots<1>(second, next);
-  }
-}
 
 // Like ByteRuns, for five-bit codes.
 struct FiveBitRuns {
@@ -187,7 +233,7 @@ struct FiveBitRuns {
         high[p] = SixBitCodes::From(lower.template ShiftRight<4>().And(15).Or(upper[p].And(16)));
         upper[p] = upper[p].template ShiftRight<1>();
       });
-      AddTwoUnits<kRows, kPanels>(low, high, units, next, t);
+      AddTwoUnits(low, high, units, next, t);
       units += stride;
       next += stride;
     }
@@ -237,7 +283,7 @@ struct SixBitRuns {
       SixBitCodes first[kPanels], second[kPanels];
       load(run, first);
       load(run + 1, second);
-      AddTwoUnits<kRows, kPanels>(first, second, units, next, t);
+      AddTwoUnits(first, second, units, next, t);
       units += 2 * stride;
       next += 2 * stride;
     }
@@ -283,8 +329,7 @@ struct FourBitRuns {
       typename Reader::Loaded low[kPanels], high[kPanels];
       ahead.Line();
       Unroll<kPanels>([&](auto p) { reader.Load(codes[p] + offset + run * 64, low[p], high[p]); });
-      t.template AddDots<0>(low, units);
-      t.template AddDots<1>(high, next);
+      AddTwoUnits(low, high, units, next, t);
       units += stride;
       next += stride;
     }

@@ -48,6 +48,16 @@ const Kernels& NeonDotprodKernels() {
   }();
   return kernels;
 }
+
+// smmla is a matrix product of int8, so only the tile kernels differ from NEON.
+const Kernels& NeonI8mmKernels() {
+  static const Kernels kernels = [] {
+    Kernels table = kNeonKernels;
+    table.tiles = &kNeonI8mmTileKernels;
+    return table;
+  }();
+  return kernels;
+}
 #endif
 
 }  // namespace
@@ -71,6 +81,8 @@ const Kernels& KernelsFor(Isa isa) {
       return kNeonKernels;
     case Isa::kNeonDotprod:
       return NeonDotprodKernels();
+    case Isa::kNeonI8mm:
+      return NeonI8mmKernels();
 #endif
     default:
       return kGenericKernels;
