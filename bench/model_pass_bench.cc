@@ -2,10 +2,11 @@
 // machine's limits.
 //   model_pass_bench [THREADS [PASSES [ROWS...]]]
 // After each pass, the same threads only read the same bytes, so that on a shared machine both are timed under the same
-// load. For each weight format and number of rows, prints medians: the milliseconds of a pass and of a read, and the
-// read and the roofline as shares of the pass. If the read's share is 100 %, the pass is bound by memory bandwidth. The
-// roofline is the longer of the read and the arithmetic at the instruction's peak rate. Formats whose instruction
-// PeakRate cannot measure are omitted.
+// load. For each weight format and number of rows, prints medians: the milliseconds of a pass and of a read, the read
+// and the roofline as shares of the pass, operations per byte of weights, and 10^9 operations per second. If the read's
+// share is 100 %, the pass is bound by memory bandwidth. The roofline is the longer of the read and the arithmetic at
+// the instruction's peak rate. Formats whose instruction PeakRate cannot measure are omitted. bench/roofline.py draws
+// the result.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -53,6 +54,11 @@ class Model {
     Add(form, kHead);
   }
 
+  double bytes() const {
+    double sum = 0.0;
+    for (const auto& [words, count] : weights_) sum += static_cast<double>(count) * sizeof(uint64_t);
+    return sum;
+  }
   double operations(int64_t rows) const { return 2.0 * static_cast<double>(rows) * static_cast<double>(num_weights_); }
 
   void Multiply(const StepContext& step, int64_t rows, const float* x, float* y) const {
@@ -114,7 +120,8 @@ void Run(int num_threads, int num_passes, const std::vector<int64_t>& all_rows) 
   kernels::ThreadPool threads(num_threads);
   Workspace workspace;
   const StepContext step{&kernels::KernelsFor(BenchIsa()), &threads, nullptr, &workspace};
-  std::printf("| weights | rows | ms | read ms | %% of read speed | %% of roofline |\n|---|---|---|---|---|---|\n");
+  std::printf("| weights | rows | ms | read ms | %% of read speed | %% of roofline | ops/byte | Gop/s |\n");
+  std::printf("|---|---|---|---|---|---|---|---|\n");
   for (const Form& form : kForms) {
     const double peak = num_threads * PeakRate(BenchIsa(), form.instruction);
     if (peak == 0.0) continue;
@@ -133,8 +140,10 @@ void Run(int num_threads, int num_passes, const std::vector<int64_t>& all_rows) 
         read_share.push_back(read / pass);
         roofline_share.push_back(std::max(read, arithmetic) / pass);
       }
-      std::printf("| %s | %d | %.1f | %.1f | %.0f %% | %.0f %% |\n", form.name, static_cast<int>(rows),
-                  Median(passes) * 1e3, Median(reads) * 1e3, Median(read_share) * 100, Median(roofline_share) * 100);
+      const double seconds = Median(passes);
+      std::printf("| %s | %d | %.1f | %.1f | %.0f %% | %.0f %% | %.1f | %.1f |\n", form.name, static_cast<int>(rows),
+                  seconds * 1e3, Median(reads) * 1e3, Median(read_share) * 100, Median(roofline_share) * 100,
+                  model.operations(rows) / model.bytes(), 1e-9 * model.operations(rows) / seconds);
       std::fflush(stdout);
     }
   }
