@@ -1,6 +1,6 @@
 // Benchmarks ThreadPool: the time of a job whose tasks do nothing, so only starting it, claiming tasks and waiting for
-// the end are timed. Arguments: the number of threads, and of tasks per thread. With more threads than CPUs, the times
-// are those of the operating system's scheduler.
+// the end are timed. Arguments: the number of threads, and of tasks per thread. With more threads than CPUs, idle
+// threads sleep, and the owner runs most tasks itself.
 #include <benchmark/benchmark.h>
 
 #include "kernels/threading/thread_pool.h"

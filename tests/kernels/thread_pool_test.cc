@@ -49,16 +49,17 @@ TEST(ThreadPoolTest, RunsEveryTaskOnceWithSeveralGroupsOfThreads) {
 
 TEST(ThreadPoolTest, ThreadsTakeOverTasksOfOtherGroups) {
   ThreadPool pool(10, {}, WaitPolicy::kSleep);
-  // The first task waits until another thread has run the rest of its share, which is not that thread's own.
+  // The first task of each share of the first group waits until all other tasks have run. These tasks occupy eight
+  // threads, so the other two must run the rest of the first group's shares.
   std::atomic<int64_t> num_run{0};
   pool.ParallelFor(100, [&](int64_t task, int) {
-    if (task == 0) {
-      while (num_run.load() != 99) std::this_thread::yield();
+    if (task < 80 && task % 10 == 0) {
+      while (num_run.load() != 92) std::this_thread::yield();
     } else {
       num_run.fetch_add(1);
     }
   });
-  EXPECT_EQ(num_run.load(), 99);
+  EXPECT_EQ(num_run.load(), 92);
 }
 
 TEST(ThreadPoolTest, RunsManyShortJobsInARow) {
