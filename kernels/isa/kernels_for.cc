@@ -5,33 +5,31 @@
 namespace vllm::kernels {
 namespace {
 
+#if defined(__x86_64__) || defined(__aarch64__)
+// For an instruction set that only adds dot products: `base` with other tile kernels.
+Kernels WithTiles(const Kernels& base, const TileKernels& tiles) {
+  Kernels table = base;
+  table.tiles = &tiles;
+  return table;
+}
+#endif
+
 #if defined(__x86_64__)
-// AVX-VNNI adds dot products of int8, so only the tile kernels differ from AVX2.
 const Kernels& Avx2VnniKernels() {
-  static const Kernels kernels = [] {
-    Kernels table = kAvx2Kernels;
-    table.tiles = &kAvx2VnniTileKernels;
-    return table;
-  }();
+  static const Kernels kernels = WithTiles(kAvx2Kernels, kAvx2VnniTileKernels);
   return kernels;
 }
 
-// VNNI adds dot products of int8, so only the tile kernels differ from AVX-512.
 const Kernels& Avx512VnniKernels() {
-  static const Kernels kernels = [] {
-    Kernels table = kAvx512Kernels;
-    table.tiles = &kAvx512VnniTileKernels;
-    return table;
-  }();
+  static const Kernels kernels = WithTiles(kAvx512Kernels, kAvx512VnniTileKernels);
   return kernels;
 }
 
-// VNNI and BF16 add dot products of int8 and bfloat16, so tile kernels and attention differ from AVX-512.
+// Attention multiplies bfloat16 pairs too.
 const Kernels& Avx512Bf16Kernels() {
   static const Kernels kernels = [] {
-    Kernels table = kAvx512Kernels;
+    Kernels table = WithTiles(kAvx512Kernels, kAvx512Bf16TileKernels);
     table.attention = &kAvx512Bf16AttentionKernels;
-    table.tiles = &kAvx512Bf16TileKernels;
     return table;
   }();
   return kernels;
@@ -39,23 +37,13 @@ const Kernels& Avx512Bf16Kernels() {
 #endif
 
 #if defined(__aarch64__)
-// sdot is a dot product of int8, so only the tile kernels differ from NEON.
 const Kernels& NeonDotprodKernels() {
-  static const Kernels kernels = [] {
-    Kernels table = kNeonKernels;
-    table.tiles = &kNeonDotprodTileKernels;
-    return table;
-  }();
+  static const Kernels kernels = WithTiles(kNeonKernels, kNeonDotprodTileKernels);
   return kernels;
 }
 
-// smmla is a matrix product of int8, so only the tile kernels differ from NEON.
 const Kernels& NeonI8mmKernels() {
-  static const Kernels kernels = [] {
-    Kernels table = kNeonKernels;
-    table.tiles = &kNeonI8mmTileKernels;
-    return table;
-  }();
+  static const Kernels kernels = WithTiles(kNeonKernels, kNeonI8mmTileKernels);
   return kernels;
 }
 #endif
