@@ -2,7 +2,7 @@
 """Draws the roofline of the linear kernels and prints a table of what limits each of them.
 
     build/release/bench/machine_probe > probe.json
-    build/release/bench/model_pass_bench 2 15 1 2 4 8 16 32 64 512 > passes.md
+    build/release/bench/model_pass_bench 2 21 1 2 4 8 16 32 64 512 > passes.md
     bench/roofline.py probe.json passes.md docs/pictures/roofline.svg
 
 Needs only Python's standard library. docs/BENCHMARKS.md explains the bounds.
@@ -64,7 +64,7 @@ def draw(probe, passes):
         line(LEFT, y_of(2**e), WIDTH - RIGHT, y_of(2**e), "#eeeeee")
         text(LEFT - 6, y_of(2**e) + 4, f"{2**e:g}", "end")
     text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 12, "operations per byte of weights", "middle")
-    text(LEFT, TOP - 12, "10^9 operations per second, 2 threads")
+    text(LEFT, TOP - 12, f"10^9 operations per second, {probe['threads']} threads")
 
     roofs = [("vpdpbusd", probe["int8"] * 1e-9, ""), ("scales of 32 columns: 86 %", probe["int8"] * 1e-9 * 32 / 37, "4 3"),
              ("K-quants: 78 %", probe["int8"] * 1e-9 * 32 / 41, "4 3"), ("vdpbf16ps", probe["bfloat16"] * 1e-9, "")]
@@ -91,7 +91,7 @@ def draw(probe, passes):
 def table(probe, passes):
     """Prints for each format and number of rows: share of the bound, and what sets the bound."""
     all_rows = sorted({count for rows in passes.values() for count, *_ in rows})
-    print("| weights | bound by scales | " + " | ".join(f"{n} rows" for n in all_rows) + " |")
+    print("| weights | bound by scales | " + " | ".join(f"{n} row{'s' if n > 1 else ''}" for n in all_rows) + " |")
     print("|---" * (len(all_rows) + 2) + "|")
     for name, rows in passes.items():
         arithmetic = peak_of(name, probe) * SCALE_BOUND[name]
