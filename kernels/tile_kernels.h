@@ -14,6 +14,9 @@
 
 namespace vllm::kernels {
 
+using LinearQuantFunction = void (*)(const PackedActivationsView& x, const PackedQuantView& w, const float* bias,
+                                     float* y, int64_t y_stride, int64_t panel_begin, int64_t panel_end);
+
 struct TileKernels {
   // Packs one tile of x [to.num_rows, to.num_columns] into `to`, rounded to bfloat16. This function and linear_bfloat16
   // are null if the instruction set has no dot product of bfloat16.
@@ -30,8 +33,7 @@ struct TileKernels {
   void (*pack_int8)(const float* x, int64_t x_stride, const PackedActivationsView& to, int64_t tile);
   // Like linear_bfloat16. Products of codes are summed exactly over the columns that share a weight scale (16, 32 or
   // 128), then scaled and added in float32.
-  void (*linear_quant)(const PackedActivationsView& x, const PackedQuantView& w, const float* bias, float* y,
-                       int64_t y_stride, int64_t panel_begin, int64_t panel_end);
+  LinearQuantFunction linear_quant;
 };
 
 }  // namespace vllm::kernels

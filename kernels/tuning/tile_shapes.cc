@@ -1,0 +1,82 @@
+#include "kernels/tuning/tile_shapes.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <vector>
+
+#include "kernels/isa/kernels_for.h"
+#include "kernels/kernel_tables.h"
+#include "kernels/matrix/packed_activations.h"
+#include "kernels/matrix/packed_quant_matrix.h"
+#include "kernels/threading/check.h"
+
+namespace vllm::kernels {
+
+namespace {
+
+constexpr int64_t kRows = 48, kOutputs = 448, kColumns = 896;
+constexpr int kRounds = 6;
+
+#if defined(__x86_64__)
+Kernels WithTwoPanels(const Kernels& one_panel, TileKernels& tiles) {
+  tiles = *one_panel.tiles;
+  tiles.linear_quant = kAvx512VnniTwoPanelsLinearQuant;
+  Kernels table = one_panel;
+  table.tiles = &tiles;
+  return table;
+}
+#endif
+
+// Multiplies one weight with each shape in turn, and adds the shortest times to `one` and `two`.
+void AddSeconds(Isa isa, const PackedQuantForm& form, double& one, double& two) {
+  PackedQuantMatrix weight(form, kOutputs, kColumns);
+  const std::vector<uint8_t> codes(kColumns, 7);
+  const std::vector<float> scales(kColumns, 0.01f);
+  for (int64_t n = 0; n < kOutputs; ++n) weight.SetRow(n, codes.data(), scales.data(), scales.data());
+  const std::vector<float> x(kRows * kColumns, 0.25f);
+  std::vector<float> y(kRows * kOutputs);
+  PackedActivations rows;
+  const PackedQuantView& w = weight.view();
+  const PackedActivationsView packed = rows.Int8(kRows, kColumns, w.code_sums());
+  const TileKernels& tiles = *KernelsFor(isa, TileShape::kOnePanel).tiles;
+  for (int64_t tile = 0; tile < NumTiles(kRows); ++tile) tiles.pack_int8(x.data(), kColumns, packed, tile);
+  const auto seconds = [&](TileShape shape) {
+    const auto begin = std::chrono::steady_clock::now();
+    KernelsFor(isa, shape).tiles->linear_quant(packed, w, nullptr, y.data(), kOutputs, 0, w.num_panels());
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  double least_one = std::numeric_limits<double>::infinity(), least_two = least_one;
+  for (int round = 0; round < kRounds; ++round) {
+    least_one = std::min(least_one, seconds(TileShape::kOnePanel));
+    least_two = std::min(least_two, seconds(TileShape::kTwoPanels));
+  }
+  one += least_one;
+  two += least_two;
+}
+
+}  // namespace
+
+bool HasTwoPanels(Isa isa) { return isa == Isa::kAvx512Vnni || isa == Isa::kAvx512Bf16; }
+
+TileShape MeasureTileShape(Isa isa) {
+  constexpr PackedQuantForm kQ8_0 = {8, 32}, kQ4_K = {4, 32, true, 0};
+  double one = 0.0, two = 0.0;
+  for (const PackedQuantForm& form : {kQ8_0, kQ4_K}) AddSeconds(isa, form, one, two);
+  return two < 0.97 * one ? TileShape::kTwoPanels : TileShape::kOnePanel;
+}
+
+const Kernels& KernelsFor(Isa isa, TileShape shape) {
+  if (shape == TileShape::kOnePanel) return KernelsFor(isa);
+  VLLM_CHECK(HasTwoPanels(isa));
+#if defined(__x86_64__)
+  static TileKernels vnni_tiles, bf16_tiles;
+  static const Kernels vnni = WithTwoPanels(KernelsFor(Isa::kAvx512Vnni), vnni_tiles);
+  static const Kernels bf16 = WithTwoPanels(KernelsFor(Isa::kAvx512Bf16), bf16_tiles);
+  return isa == Isa::kAvx512Vnni ? vnni : bf16;
+#else
+  return KernelsFor(isa);
+#endif
+}
+
+}  // namespace vllm::kernels
