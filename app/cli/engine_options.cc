@@ -96,8 +96,10 @@ VllmConfig MakeVllmConfig(const Settings& settings, const ModelConfig& model) {
   if (load_format == "gguf") config.load.load_format = LoadFormat::kGguf;
   if (load_format == "dummy") config.load.load_format = LoadFormat::kDummy;
   config.load.packed_cache_bytes = settings.Size("packed-cache-size").value_or(kPackedCacheBytes);
-  if (const std::string cache = CacheHome(); !cache.empty() && !settings.Switch("ephemeral"))
+  if (const std::string cache = CacheHome(); !cache.empty() && !settings.Switch("ephemeral")) {
     config.load.packed_cache_directory = cache + "/packed";
+    config.load.tile_shape_directory = cache + "/tiles";
+  }
   config.max_output_memory_bytes = settings.Size("max-output-memory");
   if (settings.Text("logprobs-mode").value_or("") == "processed_logprobs") {
     config.logprobs_mode = LogprobsMode::kProcessedLogprobs;

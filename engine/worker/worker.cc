@@ -7,7 +7,7 @@
 
 #include "engine/layers/load_context.h"
 #include "engine/models/registry.h"
-#include "kernels/isa/kernels_for.h"
+#include "engine/worker/kernel_choice.h"
 
 namespace vllm {
 
@@ -15,7 +15,7 @@ Worker::Worker(const VllmConfig& config, const WeightSource& weights, WeightMemo
                const std::vector<int>& cores, LogitsBuffer& logits_buffer, MaskThread* mask_thread,
                Calibration* calibration, CalibrationRun* calibration_run)
     : config_(config), threads_(static_cast<int>(config.parallel.threads_per_rank), cores, config.parallel.Wait()) {
-  step_.kernels = &kernels::KernelsFor(config.isa.value_or(kernels::BestIsa()));
+  step_.kernels = &ChooseKernels(config);
   step_.threads = &threads_;
   step_.communicator = &communicator;
   step_.workspace = &workspace_;

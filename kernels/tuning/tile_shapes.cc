@@ -2,8 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <limits>
 #include <vector>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include "kernels/isa/kernels_for.h"
 #include "kernels/kernel_tables.h"
@@ -17,6 +22,9 @@ namespace {
 
 constexpr int64_t kRows = 48, kOutputs = 448, kColumns = 896;
 constexpr int kRounds = 6;
+
+// In the order of the enumerators of TileShape.
+constexpr std::string_view kShapeNames[] = {"one_panel", "two_panels"};
 
 #if defined(__x86_64__)
 Kernels WithTwoPanels(const Kernels& one_panel, TileKernels& tiles) {
@@ -57,6 +65,14 @@ void AddSeconds(Isa isa, const PackedQuantForm& form, double& one, double& two) 
 
 }  // namespace
 
+std::string_view ToString(TileShape shape) { return kShapeNames[static_cast<size_t>(shape)]; }
+
+std::optional<TileShape> ParseTileShape(std::string_view name) {
+  const auto* it = std::find(std::begin(kShapeNames), std::end(kShapeNames), name);
+  if (it == std::end(kShapeNames)) return std::nullopt;
+  return static_cast<TileShape>(it - std::begin(kShapeNames));
+}
+
 bool HasTwoPanels(Isa isa) { return isa == Isa::kAvx512Vnni || isa == Isa::kAvx512Bf16; }
 
 TileShape MeasureTileShape(Isa isa) {
@@ -77,6 +93,24 @@ const Kernels& KernelsFor(Isa isa, TileShape shape) {
 #else
   return KernelsFor(isa);
 #endif
+}
+
+std::string CpuModel() {
+  std::string model;
+#if defined(__x86_64__)
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid(0, &a, &b, &c, &d) == 0) return {};
+  for (const unsigned part : {b, d, c}) {
+    for (int byte = 0; byte < 4; ++byte) {
+      const char letter = static_cast<char>(part >> (8 * byte));
+      if ((letter >= 'A' && letter <= 'Z') || (letter >= 'a' && letter <= 'z')) model += letter;
+    }
+  }
+  if (__get_cpuid(1, &a, &b, &c, &d) == 0) return {};
+  model += '-';
+  for (int shift = 28; shift >= 0; shift -= 4) model += "0123456789abcdef"[a >> shift & 15];
+#endif
+  return model;
 }
 
 }  // namespace vllm::kernels

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "kernels/kernels.h"
+#include "kernels/tuning/tile_shapes.h"
 #include "tests/support/random_values.h"
 
 namespace vllm::kernels {
@@ -31,11 +32,15 @@ struct NamedTiles {
 };
 void PrintTo(const NamedTiles& tiles, std::ostream* out) { *out << tiles.name; }
 
-// Returns the kernels of every instruction set that this CPU supports. With avx512_bf16, these include the AVX-VNNI
-// kernels in the AVX-512 encoding.
+// Returns the kernels of every instruction set that this CPU supports, in every shape of tiles. With avx512_bf16, these
+// include the AVX-VNNI kernels in the AVX-512 encoding.
 std::vector<NamedTiles> AllTiles() {
   std::vector<NamedTiles> all;
-  for (const Isa isa : AvailableIsas()) all.push_back({std::string(ToString(isa)), KernelsFor(isa).tiles});
+  for (const Isa isa : AvailableIsas()) {
+    const std::string name(ToString(isa));
+    if (HasTwoPanels(isa)) all.push_back({name + "_two_panels", KernelsFor(isa, TileShape::kTwoPanels).tiles});
+    all.push_back({name, KernelsFor(isa).tiles});
+  }
 #if defined(__x86_64__)
   if (all.back().name == "avx512_bf16") all.push_back({"avx2_vnni_evex", &kEvexAvx2VnniTileKernels});
 #endif
