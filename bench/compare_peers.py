@@ -3,10 +3,13 @@
 
     bench/compare_peers.py MODEL.gguf [--rounds 3] [--threads 2] [--streams 8,16,32] [--prefill 512]
                            [--peer NAME=DIRECTORY[,OPTION...]]... [--option=OPTION]...
+                           [--our-model OTHER.gguf] [--figures FILE.json]
 
 The programs take turns, and machine_probe runs before each measurement. DIRECTORY contains a peer's programs, and the
 peer's OPTIONs are passed to them, as in --peer 'ik=/opt/ik/bin,-rtr 1,-fa 1'. Without --peer, llama-bench and
 llama-batched-bench are looked up on PATH, and skipped if they are missing.
+--our-model gives vllmcli another file of the same model, for example to quantize it with --option=--quantization=int8.
+--figures reads the figures of earlier calls with the same arguments from a file, and adds the new ones to it.
 Prints medians in tokens/s, the ratio to the best peer, and vllmcli's share of the machine's limit. For prefill and
 for several streams, the limit is two operations per weight and token, at the peak rate of vdpbf16ps (files with more
 than 12 bits per weight) or vpdpbusd. For one stream, the limit is reading the file once per token, at the read
@@ -48,7 +51,7 @@ class Ours:
         return json.loads(text)["percentiles"]["50"]
 
     def prefill(self, tokens):
-        return tokens / self.seconds(tokens, 1, 1, 3)
+        return tokens / self.seconds(tokens, 1, 1, 3 if tokens <= 512 else 1)
 
     def decode(self, tokens):
         return tokens / (self.seconds(8, tokens + 1, 1, 2) - self.seconds(8, 1, 1, 2))
@@ -95,7 +98,10 @@ def main():
     parser.add_argument("--prefill", default="512")
     parser.add_argument("--peer", action="append", default=[])
     parser.add_argument("--option", action="append", default=[], help="option for vllmcli, as in --option=--kv-cache-dtype=int8")
+    parser.add_argument("--our-model", help="file for vllmcli (default: MODEL)")
+    parser.add_argument("--figures", help="file that keeps the figures")
     args = parser.parse_args()
+    our_model = args.our_model or args.model
 
     peers = []
     for text in args.peer:
@@ -104,13 +110,17 @@ def main():
         peers.append(Peer(name, directory, args.model, args.threads, [word for option in options for word in option.split()]))
     if not args.peer and shutil.which("llama-bench"):
         peers.append(Peer("llama.cpp", None, args.model, args.threads, []))
-    runners = [Ours(args.model, args.threads, args.option), *peers]
+    runners = [Ours(our_model, args.threads, args.option), *peers]
 
     tasks = [(f"prefill {n}", lambda r, n=int(n): r.prefill(n)) for n in args.prefill.split(",") if n]
     tasks += [("decode, 1 stream", lambda r: r.decode(64))]
     tasks += [(f"decode, {n} streams", lambda r, n=int(n): r.streams(n, 128, 64)) for n in args.streams.split(",") if n]
     figures = {(task, runner.name): [] for task, _ in tasks for runner in runners}
     probes = {task: [] for task, _ in tasks}
+    if args.figures and os.path.exists(args.figures):
+        with open(args.figures) as file:
+            for task, name, values in json.load(file):
+                (probes[task] if name is None else figures[task, name]).extend(values)
     for _ in range(args.rounds):
         for task, measure in tasks:
             for runner in runners:
@@ -119,8 +129,13 @@ def main():
                 if value is not None:
                     figures[task, runner.name].append(value)
 
-    size = os.path.getsize(args.model)
-    shown = json.loads(run([os.path.join(BUILD, "vllmcli"), "show", "-m", args.model, "--json"]))
+    if args.figures:
+        with open(args.figures, "w") as file:
+            json.dump([[task, name, values] for (task, name), values in figures.items()] +
+                      [[task, None, values] for task, values in probes.items()], file)
+
+    size = os.path.getsize(our_model)
+    shown = json.loads(run([os.path.join(BUILD, "vllmcli"), "show", "-m", our_model, "--json"]))
     weights = shown["parameters"]
     table = shown["vocab_size"] * shown["hidden_size"]
     # No token is multiplied by the embedding matrix. The LM head multiplies every generated token, but only the last
@@ -133,7 +148,7 @@ def main():
             return probe["read"] / size
         return probe[instruction] / 2 / (in_layers if task.startswith("prefill") else in_layers + table)
 
-    print(f"{args.model}: {size / 1e6:.0f} MB, {args.threads} threads, medians of {args.rounds} rounds, tokens/s")
+    print(f"{args.model}: {size / 1e6:.0f} MB, {args.threads} threads, medians of {len(figures[tasks[0][0], 'vllmcli'])} rounds, tokens/s")
     print("| |", " | ".join(runner.name for runner in runners), "| ratio to best peer | % of limit | machine |")
     print("|---" * (len(runners) + 4) + "|")
     for task, _ in tasks:
