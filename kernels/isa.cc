@@ -5,6 +5,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 #if defined(__aarch64__)
@@ -17,8 +19,8 @@ namespace vllm::kernels {
 namespace {
 
 // In the order of the enumerators of Isa.
-constexpr std::string_view kIsaNames[] = {"generic",     "avx2", "avx2_vnni",    "avx512",   "avx512_vnni",
-                                          "avx512_bf16", "neon", "neon_dotprod", "neon_i8mm"};
+constexpr std::string_view kIsaNames[] = {"generic",     "avx2",       "avx2_vnni", "avx512",       "avx512_vnni",
+                                          "avx512_bf16", "avx512_amx", "neon",      "neon_dotprod", "neon_i8mm"};
 
 }  // namespace
 
@@ -51,6 +53,15 @@ bool HasAvx512Bf16() {
   return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & bit_AVX512BF16) != 0;
 }
 
+// Also asks for permission to use AMX's tile data, which Linux grants to processes. REQUIRES: the CPU has AVX-512.
+bool HasAmx() {
+  constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24, kInt8 = 1u << 25, kAll = kBf16 | kTile | kInt8;
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kAll) != kAll) return false;
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
 }  // namespace
 #endif
 
@@ -65,7 +76,10 @@ std::vector<Isa> AvailableIsas() {
       isas.push_back(Isa::kAvx512);
       if (HasAvx512Vnni()) {
         isas.push_back(Isa::kAvx512Vnni);
-        if (HasAvx512Bf16()) isas.push_back(Isa::kAvx512Bf16);
+        if (HasAvx512Bf16()) {
+          isas.push_back(Isa::kAvx512Bf16);
+          if (HasAmx()) isas.push_back(Isa::kAvx512Amx);
+        }
       }
     }
   }
@@ -81,7 +95,11 @@ std::vector<Isa> AvailableIsas() {
 }
 
 Isa BestIsa() {
-  static const Isa best = AvailableIsas().back();
+  static const Isa best = [] {
+    std::vector<Isa> isas = AvailableIsas();
+    std::erase(isas, Isa::kAvx512Amx);
+    return isas.back();
+  }();
   return best;
 }
 

@@ -10,8 +10,8 @@
 namespace vllm::kernels {
 
 // kAvx2 includes FMA and F16C, and kAvx2Vnni adds AVX-VNNI. kAvx512 is AVX-512 F, BW, DQ and VL, kAvx512Vnni adds
-// VNNI, and kAvx512Bf16 adds BF16 to that. kNeonDotprod is NEON with sdot, and kNeonI8mm
-// adds smmla.
+// VNNI, kAvx512Bf16 adds BF16 to that, and kAvx512Amx adds AMX with INT8 and BF16. kNeonDotprod is NEON with sdot, and
+// kNeonI8mm adds smmla.
 enum class Isa : uint8_t {
   kGeneric,
   kAvx2,
@@ -19,18 +19,20 @@ enum class Isa : uint8_t {
   kAvx512,
   kAvx512Vnni,
   kAvx512Bf16,
+  kAvx512Amx,
   kNeon,
   kNeonDotprod,
   kNeonI8mm
 };
 
-// Returns the instruction sets that this CPU supports, in the order of Isa. kGeneric is always included.
+// Returns the instruction sets that this CPU supports, in the order of Isa. kGeneric is always included. The first call
+// asks the operating system for AMX's registers, on behalf of the process.
 std::vector<Isa> AvailableIsas();
-// Returns the last of AvailableIsas(), which is the most capable.
+// Returns the most capable of AvailableIsas(), but not kAvx512Amx, which has run in an emulation only.
 Isa BestIsa();
 
-// Returns "generic", "avx2", "avx2_vnni", "avx512", "avx512_vnni", "avx512_bf16", "neon", "neon_dotprod" or
-// "neon_i8mm".
+// Returns "generic", "avx2", "avx2_vnni", "avx512", "avx512_vnni", "avx512_bf16", "avx512_amx", "neon",
+// "neon_dotprod" or "neon_i8mm".
 std::string_view ToString(Isa isa);
 std::optional<Isa> ParseIsa(std::string_view name);
 

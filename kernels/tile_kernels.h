@@ -2,6 +2,7 @@
 // instruction set has any. x is packed once for all threads that multiply by it. Any thread may call a kernel. An
 // element of y depends only on its row of x, its row of w and its bias, not on other rows, on the tiles or on the split
 // into panels.
+// Only the kernels of one table know the order of the units in PackedActivations.
 // If the instruction set has a dot product of bfloat16, x is rounded to bfloat16 for bfloat16 weights, as in PyTorch.
 // If not, Kernels::linear multiplies these weights by float32 inputs.
 #pragma once
@@ -22,7 +23,7 @@ struct TileKernels {
   // are null if the instruction set has no dot product of bfloat16.
   void (*pack_bfloat16)(const float* x, int64_t x_stride, const PackedActivationsView& to, int64_t tile);
   // y[r, n] = bias[n] + sum over k of x[r, k] * w[n, k] for panels [panel_begin, panel_end) of w. w is bfloat16.
-  // Columns are added in pairs, ascending, as vdpbf16ps does. y: [x.num_rows, w.num_rows] with y_stride; bias may be
+  // Columns are added in pairs, ascending, as vdpbf16ps does, or as tdpbf16ps does in runs of 32 columns. y: [x.num_rows, w.num_rows] with y_stride; bias may be
   // null.
   void (*linear_bfloat16)(const PackedActivationsView& x, const PackedMatrixView& w, const float* bias, float* y,
                           int64_t y_stride, int64_t panel_begin, int64_t panel_end);

@@ -39,19 +39,3 @@ static void LinearBFloat16(const PackedActivationsView& x, const PackedMatrixVie
   RunTiles(BFloat16Tile{{}, w, {bias, y, y_stride, w.num_rows}, x.num_units, x.num_units * 64}, x, panel_begin,
            panel_end);
 }
-
-static void PackBFloat16(const float* x, int64_t x_stride, const PackedActivationsView& to, int64_t tile) {
-  const int64_t begin = TileBegin(to.num_rows, tile);
-  const int64_t num_rows = TileBegin(to.num_rows, tile + 1) - begin;
-  uint32_t* units = to.units + begin * to.num_units;
-  TileUnits columns;
-  float padded[kScaleColumns];
-  for (int64_t k = 0; k < to.num_columns; k += kScaleColumns) {
-    for (int64_t r = 0; r < num_rows; ++r) {
-      const float* from = Columns(x + (begin + r) * x_stride, k, to.num_columns, padded);
-      for (int64_t i = 0; i < kScaleColumns; i += 2 * Vec::kLanes) StorePairs(from + i, columns.units[r] + i / 2);
-    }
-    const int64_t count = to.num_units - k / 2 < kMaxUnits ? to.num_units - k / 2 : kMaxUnits;
-    columns.InterleaveTo(units + k / 2 * num_rows, num_rows, count);
-  }
-}

@@ -50,6 +50,23 @@ struct TileUnits {
   }
 };
 
+// The order of the units of a tile, see TileKernels. Each Store stores `count` units of a tile's rows, the first of
+// which is `unit`. `tile`: the tile's first unit.
+struct Interleaved {
+  static void Store(const TileUnits& columns, uint32_t* tile, int64_t num_rows, int64_t /*num_units*/, int64_t unit,
+                    int64_t count) {
+    columns.InterleaveTo(tile + unit * num_rows, num_rows, count);
+  }
+};
+struct RowMajor {
+  static void Store(const TileUnits& columns, uint32_t* tile, int64_t num_rows, int64_t num_units, int64_t unit,
+                    int64_t count) {
+    for (int64_t r = 0; r < num_rows; ++r) {
+      __builtin_memcpy(tile + r * num_units + unit, columns.units[r], static_cast<size_t>(count) * sizeof(uint32_t));
+    }
+  }
+};
+
 // Returns kScaleColumns columns of one row, starting at column k. If fewer are left in the row, copies them to `padded`
 // and appends zeros.
 static inline const float* Columns(const float* row, int64_t k, int64_t num_columns, float* padded) {
@@ -60,7 +77,7 @@ static inline const float* Columns(const float* row, int64_t k, int64_t num_colu
 }
 
 // kOffsetColumns is the number of columns per offset.
-template <int kOffsetColumns>
+template <typename Layout, int kOffsetColumns>
 static void PackInt8Tile(const float* x, int64_t x_stride, const PackedActivationsView& to, int64_t tile) {
   const int64_t begin = TileBegin(to.num_rows, tile);
   const int64_t num_rows = TileBegin(to.num_rows, tile + 1) - begin;
@@ -94,12 +111,13 @@ static void PackInt8Tile(const float* x, int64_t x_stride, const PackedActivatio
         if (sums != nullptr) sums[index] = static_cast<float>(sum);
       }
     }
-    columns.InterleaveTo(units + k / 4 * num_rows, num_rows, units_left < kUnits ? units_left : kUnits);
+    Layout::Store(columns, units, num_rows, to.num_units, k / 4, units_left < kUnits ? units_left : kUnits);
   }
 }
 
+template <typename Layout>
 static void PackInt8(const float* x, int64_t x_stride, const PackedActivationsView& to, int64_t tile) {
-  if (to.code_sums.columns == 16) return PackInt8Tile<16>(x, x_stride, to, tile);
-  if (to.code_sums.columns == 32) return PackInt8Tile<32>(x, x_stride, to, tile);
-  PackInt8Tile<static_cast<int>(kScaleColumns)>(x, x_stride, to, tile);
+  if (to.code_sums.columns == 16) return PackInt8Tile<Layout, 16>(x, x_stride, to, tile);
+  if (to.code_sums.columns == 32) return PackInt8Tile<Layout, 32>(x, x_stride, to, tile);
+  PackInt8Tile<Layout, static_cast<int>(kScaleColumns)>(x, x_stride, to, tile);
 }

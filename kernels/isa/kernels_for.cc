@@ -34,6 +34,11 @@ const Kernels& Avx512Bf16Kernels() {
   }();
   return kernels;
 }
+
+const Kernels& Avx512AmxKernels() {
+  static const Kernels kernels = WithTiles(Avx512Bf16Kernels(), kAvx512AmxTileKernels);
+  return kernels;
+}
 #endif
 
 #if defined(__aarch64__)
@@ -63,6 +68,8 @@ const Kernels& KernelsFor(Isa isa) {
       return Avx512VnniKernels();
     case Isa::kAvx512Bf16:
       return Avx512Bf16Kernels();
+    case Isa::kAvx512Amx:
+      return Avx512AmxKernels();
 #endif
 #if defined(__aarch64__)
     case Isa::kNeon:

@@ -3,6 +3,7 @@
 // four int8 columns. Rows are grouped into tiles of up to twelve. Within a tile the units of the same columns are
 // contiguous. Unit u of row r, in a tile of R rows that starts at row `begin`, is
 //   units[begin * num_units + u * R + r - begin].
+// For AMX, the units of a row are contiguous: units[r * num_units + u]. In both cases, a tile takes the same memory.
 #pragma once
 
 #include <cstdint>

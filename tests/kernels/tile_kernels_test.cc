@@ -22,6 +22,7 @@ namespace vllm::kernels {
 
 #if defined(__x86_64__)
 extern const TileKernels kEvexAvx2VnniTileKernels;
+extern const TileKernels kEmulatedAmxTileKernels;
 #endif
 
 namespace {
@@ -33,7 +34,7 @@ struct NamedTiles {
 void PrintTo(const NamedTiles& tiles, std::ostream* out) { *out << tiles.name; }
 
 // Returns the kernels of every instruction set that this CPU supports, in every shape of tiles. With avx512_bf16, these
-// include the AVX-VNNI kernels in the AVX-512 encoding.
+// include the AVX-VNNI kernels in the AVX-512 encoding, and the AMX kernels with emulated registers.
 std::vector<NamedTiles> AllTiles() {
   std::vector<NamedTiles> all;
   for (const Isa isa : AvailableIsas()) {
@@ -42,7 +43,10 @@ std::vector<NamedTiles> AllTiles() {
     all.push_back({name, KernelsFor(isa).tiles});
   }
 #if defined(__x86_64__)
-  if (all.back().name == "avx512_bf16") all.push_back({"avx2_vnni_evex", &kEvexAvx2VnniTileKernels});
+  if (all.back().name.starts_with("avx512_bf16") || all.back().name.starts_with("avx512_amx")) {
+    all.push_back({"avx2_vnni_evex", &kEvexAvx2VnniTileKernels});
+    all.push_back({"avx512_amx_emulated", &kEmulatedAmxTileKernels});
+  }
 #endif
   return all;
 }
@@ -228,6 +232,34 @@ TEST_P(TileKernelsTest, ResultsAreBitIdenticalForAnyNumberOfRowsAndSplitOfPanels
       }
       for (int64_t i = 0; i < count * out; ++i)
         ASSERT_EQ(some[static_cast<size_t>(i)], all[static_cast<size_t>(first * out + i)]) << kind << " " << count;
+    }
+  }
+}
+
+// The sums of products are exact and the float sums have one order, so the tiles and the instructions do not matter.
+TEST(TileShapesTest, KernelsWithDotProductsOfInt8GiveTheSameBits) {
+  std::vector<NamedTiles> same = AllTiles();
+  std::erase_if(same, [](const NamedTiles& named) { return !named.name.starts_with("avx512"); });
+  if (same.empty()) GTEST_SKIP() << "this CPU has no AVX-512";
+  std::mt19937 random{17};
+  std::normal_distribution<float> normal;
+  for (int round = 0; round < 12 * kNumForms; ++round) {
+    const PackedQuantForm& form = kForms[round % kNumForms];
+    const auto pick = [&random](int64_t low, int64_t high) {
+      return std::uniform_int_distribution<int64_t>(low, high)(random);
+    };
+    const int64_t num_rows = pick(1, 61), out = pick(1, 100), in = pick(1, 1300);
+    std::vector<float> x(static_cast<size_t>(num_rows * in)), expected;
+    for (float& value : x) value = normal(random);
+    const PackedQuantMatrix w = RandomCodes(random, form, out, in);
+    for (const NamedTiles& named : same) {
+      PackedActivations packed;
+      const PackedActivationsView tiles = packed.Int8(num_rows, in, w.view().code_sums());
+      for (int64_t tile = 0; tile < NumTiles(num_rows); ++tile) named.tiles->pack_int8(x.data(), in, tiles, tile);
+      std::vector<float> y(static_cast<size_t>(num_rows * out));
+      named.tiles->linear_quant(tiles, w.view(), nullptr, y.data(), out, 0, w.view().num_panels());
+      if (expected.empty()) expected = y;
+      ASSERT_EQ(y, expected) << named.name << ", " << num_rows << " rows, " << out << "x" << in;
     }
   }
 }

@@ -18,6 +18,6 @@ namespace vllm::kernels::avx2 {
 
 namespace vllm::kernels {
 
-constinit const TileKernels kAvx2TileKernels = {nullptr, nullptr, avx2::PackInt8, avx2::LinearQuant};
+constinit const TileKernels kAvx2TileKernels = {nullptr, nullptr, avx2::PackInt8<avx2::Interleaved>, avx2::LinearQuant};
 
 }  // namespace vllm::kernels

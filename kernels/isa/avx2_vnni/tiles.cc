@@ -18,6 +18,7 @@ namespace vllm::kernels::avx2_vnni {
 
 namespace vllm::kernels {
 
-constinit const TileKernels kAvx2VnniTileKernels = {nullptr, nullptr, avx2_vnni::PackInt8, avx2_vnni::LinearQuant};
+constinit const TileKernels kAvx2VnniTileKernels = {nullptr, nullptr, avx2_vnni::PackInt8<avx2_vnni::Interleaved>,
+                                                    avx2_vnni::LinearQuant};
 
 }  // namespace vllm::kernels

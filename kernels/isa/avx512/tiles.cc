@@ -18,6 +18,7 @@ namespace vllm::kernels::avx512 {
 
 namespace vllm::kernels {
 
-constinit const TileKernels kAvx512TileKernels = {nullptr, nullptr, avx512::PackInt8, avx512::LinearQuant};
+constinit const TileKernels kAvx512TileKernels = {nullptr, nullptr, avx512::PackInt8<avx512::Interleaved>,
+                                                  avx512::LinearQuant};
 
 }  // namespace vllm::kernels

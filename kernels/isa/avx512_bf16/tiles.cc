@@ -11,6 +11,7 @@ namespace vllm::kernels::avx512_bf16 {
 #include "kernels/impl/unroll.inl"
 #include "kernels/impl/linear_tiles.inl"
 #include "kernels/impl/pack_tiles.inl"
+#include "kernels/impl/pack_bfloat16.inl"
 #include "kernels/impl/linear_bfloat16.inl"
 #include "kernels/impl/linear_quant.inl"
 // clang-format on
@@ -19,7 +20,8 @@ namespace vllm::kernels::avx512_bf16 {
 
 namespace vllm::kernels {
 
-constinit const TileKernels kAvx512Bf16TileKernels = {avx512_bf16::PackBFloat16, avx512_bf16::LinearBFloat16,
-                                                      avx512_bf16::PackInt8, avx512_bf16::LinearQuant};
+constinit const TileKernels kAvx512Bf16TileKernels = {
+    avx512_bf16::PackBFloat16<avx512_bf16::Interleaved>, avx512_bf16::LinearBFloat16,
+    avx512_bf16::PackInt8<avx512_bf16::Interleaved>, avx512_bf16::LinearQuant};
 
 }  // namespace vllm::kernels

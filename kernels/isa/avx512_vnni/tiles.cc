@@ -18,7 +18,7 @@ namespace vllm::kernels::avx512_vnni {
 
 namespace vllm::kernels {
 
-constinit const TileKernels kAvx512VnniTileKernels = {nullptr, nullptr, avx512_vnni::PackInt8,
+constinit const TileKernels kAvx512VnniTileKernels = {nullptr, nullptr, avx512_vnni::PackInt8<avx512_vnni::Interleaved>,
                                                       avx512_vnni::LinearQuant};
 
 }  // namespace vllm::kernels

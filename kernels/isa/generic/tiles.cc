@@ -17,6 +17,7 @@ namespace vllm::kernels::generic {
 
 namespace vllm::kernels {
 
-constinit const TileKernels kGenericTileKernels = {nullptr, nullptr, generic::PackInt8, generic::LinearQuant};
+constinit const TileKernels kGenericTileKernels = {nullptr, nullptr, generic::PackInt8<generic::Interleaved>,
+                                                   generic::LinearQuant};
 
 }  // namespace vllm::kernels

@@ -17,6 +17,6 @@ namespace vllm::kernels::neon {
 
 namespace vllm::kernels {
 
-constinit const TileKernels kNeonTileKernels = {nullptr, nullptr, neon::PackInt8, neon::LinearQuant};
+constinit const TileKernels kNeonTileKernels = {nullptr, nullptr, neon::PackInt8<neon::Interleaved>, neon::LinearQuant};
 
 }  // namespace vllm::kernels

@@ -18,7 +18,7 @@ namespace vllm::kernels::neon_dotprod {
 
 namespace vllm::kernels {
 
-constinit const TileKernels kNeonDotprodTileKernels = {nullptr, nullptr, neon_dotprod::PackInt8,
-                                                       neon_dotprod::LinearQuant};
+constinit const TileKernels kNeonDotprodTileKernels = {
+    nullptr, nullptr, neon_dotprod::PackInt8<neon_dotprod::Interleaved>, neon_dotprod::LinearQuant};
 
 }  // namespace vllm::kernels

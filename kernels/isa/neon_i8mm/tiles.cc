@@ -18,6 +18,7 @@ namespace vllm::kernels::neon_i8mm {
 
 namespace vllm::kernels {
 
-constinit const TileKernels kNeonI8mmTileKernels = {nullptr, nullptr, neon_i8mm::PackInt8, neon_i8mm::LinearQuant};
+constinit const TileKernels kNeonI8mmTileKernels = {nullptr, nullptr, neon_i8mm::PackInt8<neon_i8mm::Interleaved>,
+                                                    neon_i8mm::LinearQuant};
 
 }  // namespace vllm::kernels

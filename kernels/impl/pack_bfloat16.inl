@@ -1,0 +1,18 @@
+// Packs rows of x into tiles of bfloat16 pairs. Included inside an instruction set's namespace, after pack_tiles.inl.
+
+template <typename Layout>
+static void PackBFloat16(const float* x, int64_t x_stride, const PackedActivationsView& to, int64_t tile) {
+  const int64_t begin = TileBegin(to.num_rows, tile);
+  const int64_t num_rows = TileBegin(to.num_rows, tile + 1) - begin;
+  uint32_t* units = to.units + begin * to.num_units;
+  TileUnits columns;
+  float padded[kScaleColumns];
+  for (int64_t k = 0; k < to.num_columns; k += kScaleColumns) {
+    for (int64_t r = 0; r < num_rows; ++r) {
+      const float* from = Columns(x + (begin + r) * x_stride, k, to.num_columns, padded);
+      for (int64_t i = 0; i < kScaleColumns; i += 2 * Vec::kLanes) StorePairs(from + i, columns.units[r] + i / 2);
+    }
+    const int64_t count = to.num_units - k / 2 < kMaxUnits ? to.num_units - k / 2 : kMaxUnits;
+    Layout::Store(columns, units, num_rows, to.num_units, k / 2, count);
+  }
+}
