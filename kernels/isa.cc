@@ -19,8 +19,9 @@ namespace vllm::kernels {
 namespace {
 
 // In the order of the enumerators of Isa.
-constexpr std::string_view kIsaNames[] = {"generic",     "avx2",       "avx2_vnni", "avx512",       "avx512_vnni",
-                                          "avx512_bf16", "avx512_amx", "neon",      "neon_dotprod", "neon_i8mm"};
+constexpr std::string_view kIsaNames[] = {"generic",      "avx2",        "avx2_vnni",  "avx512",
+                                          "avx512_vnni",  "avx512_bf16", "avx512_amx", "neon",
+                                          "neon_dotprod", "neon_i8mm",   "neon_bf16"};
 
 }  // namespace
 
@@ -88,7 +89,11 @@ std::vector<Isa> AvailableIsas() {
   isas.push_back(Isa::kNeon);
   if ((getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0) {
     isas.push_back(Isa::kNeonDotprod);
-    if ((getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0) isas.push_back(Isa::kNeonI8mm);
+    const unsigned long more = getauxval(AT_HWCAP2);
+    if ((more & HWCAP2_I8MM) != 0) {
+      isas.push_back(Isa::kNeonI8mm);
+      if ((more & HWCAP2_BF16) != 0) isas.push_back(Isa::kNeonBf16);
+    }
   }
 #endif
   return isas;

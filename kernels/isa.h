@@ -10,8 +10,8 @@
 namespace vllm::kernels {
 
 // kAvx2 includes FMA and F16C, and kAvx2Vnni adds AVX-VNNI. kAvx512 is AVX-512 F, BW, DQ and VL, kAvx512Vnni adds
-// VNNI, kAvx512Bf16 adds BF16 to that, and kAvx512Amx adds AMX with INT8 and BF16. kNeonDotprod is NEON with sdot, and
-// kNeonI8mm adds smmla.
+// VNNI, kAvx512Bf16 adds BF16 to that, and kAvx512Amx adds AMX with INT8 and BF16. kNeonDotprod is NEON with sdot,
+// kNeonI8mm adds smmla, and kNeonBf16 adds bfdot to that.
 enum class Isa : uint8_t {
   kGeneric,
   kAvx2,
@@ -22,7 +22,8 @@ enum class Isa : uint8_t {
   kAvx512Amx,
   kNeon,
   kNeonDotprod,
-  kNeonI8mm
+  kNeonI8mm,
+  kNeonBf16
 };
 
 // Returns the instruction sets that this CPU supports, in the order of Isa. kGeneric is always included. The first call
@@ -31,8 +32,7 @@ std::vector<Isa> AvailableIsas();
 // Returns the most capable of AvailableIsas(), but not kAvx512Amx, which has run in an emulation only.
 Isa BestIsa();
 
-// Returns "generic", "avx2", "avx2_vnni", "avx512", "avx512_vnni", "avx512_bf16", "avx512_amx", "neon",
-// "neon_dotprod" or "neon_i8mm".
+// Returns the name for --isa: "generic", "avx512_vnni", "neon_i8mm" and so on.
 std::string_view ToString(Isa isa);
 std::optional<Isa> ParseIsa(std::string_view name);
 

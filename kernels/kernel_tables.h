@@ -40,6 +40,7 @@ extern const RecurrentKernels kNeonRecurrentKernels;
 extern const TileKernels kNeonTileKernels;
 extern const TileKernels kNeonDotprodTileKernels;
 extern const TileKernels kNeonI8mmTileKernels;
+extern const TileKernels kNeonBf16TileKernels;  // without kernels for int8
 #endif
 
 }  // namespace vllm::kernels

@@ -23,8 +23,8 @@ struct TileKernels {
   // are null if the instruction set has no dot product of bfloat16.
   void (*pack_bfloat16)(const float* x, int64_t x_stride, const PackedActivationsView& to, int64_t tile);
   // y[r, n] = bias[n] + sum over k of x[r, k] * w[n, k] for panels [panel_begin, panel_end) of w. w is bfloat16.
-  // Columns are added in pairs, ascending, as vdpbf16ps does, or as tdpbf16ps does in runs of 32 columns. y: [x.num_rows, w.num_rows] with y_stride; bias may be
-  // null.
+  // Columns are added in pairs, ascending, as vdpbf16ps and bfdot do. With AMX, runs of 32 columns are added as
+  // tdpbf16ps does. y: [x.num_rows, w.num_rows] with y_stride; bias may be null.
   void (*linear_bfloat16)(const PackedActivationsView& x, const PackedMatrixView& w, const float* bias, float* y,
                           int64_t y_stride, int64_t panel_begin, int64_t panel_end);
 

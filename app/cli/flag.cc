@@ -426,8 +426,8 @@ constexpr Flag kFlags[] = {
      "let vllmcli top of the same user watch and steer this process, through a socket in $XDG_RUNTIME_DIR/vllmcli or "
      "/tmp/vllmcli-UID"},
     {"isa", 0, kChoice, "NAME",
-     "auto|generic|avx2|avx2_vnni|avx512|avx512_vnni|avx512_bf16|neon|neon_dotprod|neon_i8mm", "auto", kEngine,
-     kEngines, false, true,
+     "auto|generic|avx2|avx2_vnni|avx512|avx512_vnni|avx512_bf16|avx512_amx|neon|neon_dotprod|neon_i8mm|neon_bf16",
+     "auto", kEngine, kEngines, false, true,
      "instruction set of the kernels; auto: the best that this machine supports; $VLLMCLI_ISA overrides the default "
      "and the configuration file"},
     {"trace", 0, kPath, "FILE", "", "", kEngine, kSamplers, false, false,

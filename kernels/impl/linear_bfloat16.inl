@@ -23,7 +23,7 @@ struct BFloat16Tile : BFloat16Shape {
         ahead.Line();
         Unroll<kPanels>([&](auto p) { pairs[p] = LoadPairs(panels[p] + u * 64); });
         Unroll<kRows>([&](auto r) {
-          const Pairs two = BroadcastPair(units[r]);
+          const auto two = BroadcastPair(units[r]);
           Unroll<kPanels>([&](auto p) { sums[r][p] = AddPairs(sums[r][p], pairs[p], two); });
         });
         units += x.num_rows;

@@ -1,4 +1,4 @@
-// Packs rows of x into tiles of bfloat16 pairs. Included inside an instruction set's namespace, after pack_tiles.inl.
+// Packs rows of x into tiles of bfloat16 pairs. Included inside an instruction set's namespace, after pack_units.inl.
 
 template <typename Layout>
 static void PackBFloat16(const float* x, int64_t x_stride, const PackedActivationsView& to, int64_t tile) {

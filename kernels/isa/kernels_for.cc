@@ -51,6 +51,17 @@ const Kernels& NeonI8mmKernels() {
   static const Kernels kernels = WithTiles(kNeonKernels, kNeonI8mmTileKernels);
   return kernels;
 }
+
+const Kernels& NeonBf16Kernels() {
+  static const TileKernels tiles = [] {
+    TileKernels table = kNeonBf16TileKernels;
+    table.pack_int8 = kNeonI8mmTileKernels.pack_int8;
+    table.linear_quant = kNeonI8mmTileKernels.linear_quant;
+    return table;
+  }();
+  static const Kernels kernels = WithTiles(kNeonKernels, tiles);
+  return kernels;
+}
 #endif
 
 }  // namespace
@@ -78,6 +89,8 @@ const Kernels& KernelsFor(Isa isa) {
       return NeonDotprodKernels();
     case Isa::kNeonI8mm:
       return NeonI8mmKernels();
+    case Isa::kNeonBf16:
+      return NeonBf16Kernels();
 #endif
     default:
       return kGenericKernels;

@@ -124,7 +124,8 @@ using avx512_vnni::IntSums;
 // clang-format off
 #include "kernels/impl/unroll.inl"
 #include "kernels/impl/linear_tiles.inl"
-#include "kernels/impl/pack_tiles.inl"
+#include "kernels/impl/pack_units.inl"
+#include "kernels/impl/pack_int8.inl"
 #include "kernels/impl/pack_bfloat16.inl"
 #include "kernels/isa/avx512_amx/passes.inl"
 #include "kernels/isa/avx512_amx/linear_bfloat16.inl"

@@ -10,7 +10,8 @@ namespace vllm::kernels::avx512 {
 // clang-format off
 #include "kernels/impl/unroll.inl"
 #include "kernels/impl/linear_tiles.inl"
-#include "kernels/impl/pack_tiles.inl"
+#include "kernels/impl/pack_units.inl"
+#include "kernels/impl/pack_int8.inl"
 #include "kernels/impl/linear_quant.inl"
 // clang-format on
 

