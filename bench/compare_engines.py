@@ -124,10 +124,12 @@ def write_weights(directory, tokenizer, python):
 def export(python, source, target, weights):
     if os.path.exists(os.path.join(target, "openvino_model.xml")):
         return
-    code = ("import sys; from optimum.exporters.openvino import main_export; from optimum.intel import OVConfig;"
-            "q = {'bits': 8, 'sym': True} if sys.argv[3] == 'int8' else None;"
-            "main_export(sys.argv[1], sys.argv[2], task='text-generation-with-past',"
-            "            ov_config=OVConfig(dtype='fp16' if q is None else 'int8', quantization_config=q))")
+    code = ("import sys, openvino, optimum.intel as o, openvino_tokenizers as ot, transformers as t;"
+            "q = o.OVWeightQuantizationConfig(bits=8, sym=True) if sys.argv[3] == 'int8' else None;"
+            "o.OVModelForCausalLM.from_pretrained(sys.argv[1], export=True, quantization_config=q, load_in_8bit=False if q is None"
+            " else None).save_pretrained(sys.argv[2]);"
+            "parts = ot.convert_tokenizer(t.AutoTokenizer.from_pretrained(sys.argv[1]), with_detokenizer=True);"
+            "[openvino.save_model(m, f'{sys.argv[2]}/openvino_{n}.xml') for m, n in zip(parts, ('tokenizer', 'detokenizer'))]")
     subprocess.run([python, "-c", code, source, target, weights], check=True)
 
 
