@@ -158,7 +158,7 @@ _vllmcli() {
     --logprobs-mode) COMPREPLY=($(compgen -W 'raw_logprobs processed_logprobs' -- "$current")); return ;;
     --max-output-memory) return ;;
     --linear-backend) COMPREPLY=($(compgen -W 'native openblas' -- "$current")); return ;;
-    --isa) COMPREPLY=($(compgen -W 'auto generic avx2 avx2_vnni avx512 avx512_vnni avx512_bf16 neon neon_dotprod neon_i8mm' -- "$current")); return ;;
+    --isa) COMPREPLY=($(compgen -W 'auto generic avx2 avx2_vnni avx512 avx512_vnni avx512_bf16 avx512_amx neon neon_dotprod neon_i8mm neon_bf16' -- "$current")); return ;;
     --trace) compopt -o filenames; COMPREPLY=($(compgen -f -- "$current")); return ;;
     --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
     --config) compopt -o filenames; COMPREPLY=($(compgen -f -- "$current")); return ;;
