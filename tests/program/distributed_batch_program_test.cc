@@ -215,7 +215,9 @@ TEST_F(DistributedBatchProgramTest, SignalToRank0LetsTheJobBeResumed) {
   EXPECT_NE(result.err.find("--resume continues the job"), std::string::npos) << result.err;
   // Other ranks leave signals to rank 0.
   ASSERT_EQ(RunAlone({input, "-o", Path("whole.jsonl")}).status, 1);
-  ASSERT_TRUE(RunAndKill(kMpich, 1, 400'000, input, Path("out.jsonl"), result, SIGTERM));
+  // Once the output has grown, rank 1 has installed its signal handlers.
+  const size_t written = fs::file_size(Path("out.jsonl"));
+  ASSERT_TRUE(RunAndKill(kMpich, 1, written + 20'000, input, Path("out.jsonl"), result, SIGTERM));
   EXPECT_EQ(result.status, 1) << result.err;
   EXPECT_EQ(Sorted(Read(Path("out.jsonl"))), Sorted(Read(Path("whole.jsonl"))));
 }
