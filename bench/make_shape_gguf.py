@@ -4,9 +4,9 @@
     pip install gguf==0.19.0 numpy==2.4.6
     bench/make_shape_gguf.py qwen2.5-0.5b|llama-3.2-1b|llama-3.1-8b bf16|q8_0|q4_0|q6_k|q4_k_m OUT.gguf
 
-The types of the tensors are those that llama-quantize chooses: Q4_K_M has some tensors in Q6_K, and if a row is no multiple
-of 256, Q5_0 and Q8_0 replace Q4_K and Q6_K. The vocabulary has the right size, but no merges, so only random tokens make
-sense. Needs memory for one tensor.
+Tensors get the types that llama-quantize gives them. Q4_K_M stores some tensors in Q6_K. If the length of a row is not a
+multiple of 256, Q5_0 replaces Q4_K, and Q8_0 replaces Q6_K. The vocabulary has the right size but no real words, so the
+file is only good for measuring speed. One tensor at a time is in memory.
 """
 import argparse
 
