@@ -110,27 +110,7 @@ struct EmulatedRegisters {
 
 using Registers = EmulatedRegisters;
 
-using avx512::Bytes;
-using avx512::LargestMagnitude;
-using avx512::StoreCodes;
-using avx512::Vec;
-using avx512_bf16::StorePairs;
-using avx512_vnni::CodeLevels;
-using avx512_vnni::Codes;
-using avx512_vnni::FourBitCodes;
-using avx512_vnni::IntSums;
-
-// The order matters: later files use earlier ones.
-// clang-format off
-#include "kernels/impl/unroll.inl"
-#include "kernels/impl/linear_tiles.inl"
-#include "kernels/impl/pack_units.inl"
-#include "kernels/impl/pack_int8.inl"
-#include "kernels/impl/pack_bfloat16.inl"
-#include "kernels/isa/avx512_amx/passes.inl"
-#include "kernels/isa/avx512_amx/linear_bfloat16.inl"
-#include "kernels/isa/avx512_amx/linear_quant.inl"
-// clang-format on
+#include "kernels/isa/avx512_amx/tile_kernels.inl"
 
 }  // namespace vllm::kernels::emulated_amx
 
