@@ -9,10 +9,10 @@ namespace vllm::kernels::avx512 {
 // The order matters: later files use earlier ones.
 // clang-format off
 #include "kernels/impl/unroll.inl"
-#include "kernels/impl/linear_tiles.inl"
-#include "kernels/impl/pack_units.inl"
-#include "kernels/impl/pack_int8.inl"
-#include "kernels/impl/linear_quant.inl"
+#include "kernels/impl/tiles/linear_tiles.inl"
+#include "kernels/impl/tiles/pack_units.inl"
+#include "kernels/impl/tiles/pack_int8.inl"
+#include "kernels/impl/tiles/linear_quant.inl"
 // clang-format on
 
 }  // namespace vllm::kernels::avx512

@@ -1,6 +1,6 @@
 // Multiplies int8 tiles by panels of codes of 4 to 8 bits with AMX. Included inside a namespace with `Registers`. The
-// instruction adds products exactly, and the sums of a scale are scaled as in impl/linear_quant.inl, so the results are
-// those of the VNNI kernels.
+// instruction adds products exactly, and the sums of a scale are scaled as in impl/tiles/linear_quant.inl, so the
+// results are those of the VNNI kernels.
 
 // With at most this many rows, the VNNI kernels do the work, and x is packed for them.
 inline constexpr int64_t kVnniRows = 4;

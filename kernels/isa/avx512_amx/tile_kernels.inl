@@ -13,10 +13,10 @@ using avx512_vnni::IntSums;
 // The order matters: later files use earlier ones.
 // clang-format off
 #include "kernels/impl/unroll.inl"
-#include "kernels/impl/linear_tiles.inl"
-#include "kernels/impl/pack_units.inl"
-#include "kernels/impl/pack_int8.inl"
-#include "kernels/impl/pack_bfloat16.inl"
+#include "kernels/impl/tiles/linear_tiles.inl"
+#include "kernels/impl/tiles/pack_units.inl"
+#include "kernels/impl/tiles/pack_int8.inl"
+#include "kernels/impl/tiles/pack_bfloat16.inl"
 #include "kernels/isa/avx512_amx/passes.inl"
 #include "kernels/isa/avx512_amx/linear_bfloat16.inl"
 #include "kernels/isa/avx512_amx/linear_quant.inl"

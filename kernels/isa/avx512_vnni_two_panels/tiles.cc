@@ -30,8 +30,8 @@ using SixBitShape = NarrowScaleShape;
 // The order matters: later files use earlier ones.
 // clang-format off
 #include "kernels/impl/unroll.inl"
-#include "kernels/impl/linear_tiles.inl"
-#include "kernels/impl/linear_quant.inl"
+#include "kernels/impl/tiles/linear_tiles.inl"
+#include "kernels/impl/tiles/linear_quant.inl"
 // clang-format on
 
 }  // namespace vllm::kernels::avx512_vnni_two_panels
