@@ -123,7 +123,8 @@ void BM_TilesQuant(benchmark::State& state, const kernels::PackedQuantForm& form
   const std::vector<float> scales(static_cast<size_t>(shape.in), 0.5f);
   const auto make = [&](int64_t rows) {
     kernels::PackedQuantMatrix weight(form, shape.out, shape.in);
-    for (int64_t n = 0; n < rows; ++n) weight.SetRow(n, codes.data(), scales.data(), scales.data());
+    for (int64_t n = 0; n < rows; ++n)
+      weight.SetRow(n, {codes.data(), scales.data(), scales.data(), scales.data(), scales.data()});
     return weight;
   };
   const auto bytes = static_cast<int64_t>(make(0).size_bytes());
@@ -179,8 +180,9 @@ void SmallShapes(benchmark::internal::Benchmark* bench) {
 BENCHMARK_CAPTURE(BM_TilesBFloat16, cache, kInCache)->Apply(SmallShapes);
 BENCHMARK_CAPTURE(BM_TilesQuant, int8_cache, kernels::kInt8Form, kInCache)->Apply(SmallShapes);
 BENCHMARK_CAPTURE(BM_TilesQuant, int4_cache, kernels::kInt4Form, kInCache)->Apply(SmallShapes);
-constexpr kernels::PackedQuantForm kQ8_0 = {8, 32}, kQ6_K = {6, 16, false, 32}, kQ5_K = {5, 32, true, 0};
-constexpr kernels::PackedQuantForm kQ4_0 = {4, 32, false, 8}, kQ4_K = {4, 32, true, 0};
+constexpr kernels::PackedQuantForm kQ8_0 = {8, 32}, kQ6_K = {6, 16, false, 32, nullptr, true};
+constexpr kernels::PackedQuantForm kQ5_K = {5, 32, true, 0, nullptr, true};
+constexpr kernels::PackedQuantForm kQ4_0 = {4, 32, false, 8}, kQ4_K = {4, 32, true, 0, nullptr, true};
 BENCHMARK_CAPTURE(BM_TilesQuant, q8_0_cache, kQ8_0, kInCache)->Apply(SmallShapes);
 BENCHMARK_CAPTURE(BM_TilesQuant, q4_0_cache, kQ4_0, kInCache)->Apply(SmallShapes);
 BENCHMARK_CAPTURE(BM_TilesQuant, q4_k_cache, kQ4_K, kInCache)->Apply(SmallShapes);

@@ -36,8 +36,9 @@ struct Form {
   Instruction instruction;
 };
 
-constexpr kernels::PackedQuantForm kQ8_0 = {8, 32}, kQ4_0 = {4, 32, false, 8}, kQ4_K = {4, 32, true, 0};
-constexpr kernels::PackedQuantForm kQ5_0 = {5, 32, false, 16}, kQ5_K = {5, 32, true, 0}, kQ6_K = {6, 16, false, 32};
+constexpr kernels::PackedQuantForm kQ8_0 = {8, 32}, kQ4_0 = {4, 32, false, 8}, kQ4_K = {4, 32, true, 0, nullptr, true};
+constexpr kernels::PackedQuantForm kQ5_0 = {5, 32, false, 16}, kQ5_K = {5, 32, true, 0, nullptr, true};
+constexpr kernels::PackedQuantForm kQ6_K = {6, 16, false, 32, nullptr, true};
 constexpr Form kForms[] = {
     {"bfloat16", nullptr, Instruction::kDotBFloat16}, {"int8", &kernels::kInt8Form, Instruction::kDotInt8},
     {"Q8_0", &kQ8_0, Instruction::kDotInt8},          {"int4", &kernels::kInt4Form, Instruction::kDotInt8},
@@ -91,10 +92,12 @@ class Model {
       const std::vector<uint8_t> codes(static_cast<size_t>(shape.in), 7);
       const std::vector<float> scales(static_cast<size_t>(shape.in), 0.01f);
       kernels::PackedQuantMatrix matrix(*form.quant, shape.out, shape.in);
-      for (int64_t n = 0; n < shape.out; ++n) matrix.SetRow(n, codes.data(), scales.data(), scales.data());
+      for (int64_t n = 0; n < shape.out; ++n)
+        matrix.SetRow(n, {codes.data(), scales.data(), scales.data(), scales.data(), scales.data()});
       const kernels::PackedQuantView& w = matrix.view();
       AddBytes(w.codes, w.num_panels() * w.num_blocks() * w.block_bytes());
-      AddBytes(w.scales, w.num_panels() * w.num_scales() * kernels::kPanelRows * 2);
+      if (w.supers != nullptr) AddBytes(w.supers, w.num_panels() * w.num_supers() * w.super_bytes());
+      if (w.scales != nullptr) AddBytes(w.scales, w.num_panels() * w.num_scales() * kernels::kPanelRows * 2);
       if (w.minimums != nullptr) AddBytes(w.minimums, w.num_panels() * w.num_scales() * kernels::kPanelRows * 2);
       matrices_.emplace_back(std::move(matrix));
     }

@@ -35,7 +35,7 @@ SHAPES = {
     "0.5B, int8": dict(layers=24, matrices=[(1152, 896), (896, 896), (9728, 896), (896, 4864)], head=(151936, 896),
                        bytes_per_weight=1.016, width=896),
     "8B, Q4_K_M": dict(layers=32, matrices=[(6144, 4096), (4096, 4096), (28672, 4096), (4096, 14336)],
-                       head=(128256, 4096), bytes_per_weight=0.66, width=4096),
+                       head=(128256, 4096), bytes_per_weight=0.63, width=4096),
 }
 
 

@@ -56,7 +56,11 @@ std::vector<size_t> PackedQuantMatrix::BufferSizes(const PackedQuantForm& form, 
   view.num_columns = num_columns;
   view.bits = form.bits;
   view.scale_columns = form.scale_columns;
+  view.has_minimums = form.has_minimums;
   const auto code_bytes = static_cast<size_t>(view.num_panels() * view.num_blocks() * view.block_bytes());
+  if (form.has_super_scales) {
+    return {code_bytes, static_cast<size_t>(view.num_panels() * view.num_supers() * view.super_bytes())};
+  }
   const auto scale_bytes = static_cast<size_t>(view.num_panels() * view.num_scales() * kPanelRows) * sizeof(uint16_t);
   std::vector<size_t> sizes = {code_bytes, scale_bytes};
   if (form.has_minimums) sizes.push_back(scale_bytes);
@@ -71,17 +75,24 @@ PackedQuantMatrix::PackedQuantMatrix(const PackedQuantForm& form, int64_t num_ro
   view_.zero = form.zero;
   view_.levels = form.levels;
   view_.scale_columns = form.scale_columns;
+  view_.has_minimums = form.has_minimums;
   std::vector<AlignedBuffer> memory = buffers(BufferSizes(form, num_rows, num_columns));
   codes_ = std::move(memory[0]);
-  scales_ = std::move(memory[1]);
   view_.codes = codes_.as<uint8_t>();
+  if (form.has_super_scales) {
+    supers_ = std::move(memory[1]);
+    view_.supers = supers_.as<uint8_t>();
+    return;
+  }
+  scales_ = std::move(memory[1]);
   view_.scales = scales_.as<uint16_t>();
   if (!form.has_minimums) return;
   minimums_ = std::move(memory[2]);
   view_.minimums = minimums_.as<uint16_t>();
 }
 
-void PackedQuantMatrix::SetRow(int64_t row, const uint8_t* codes, const float* scales, const float* minimums) {
+void PackedQuantMatrix::SetRow(int64_t row, const QuantRow& values) {
+  const uint8_t* const codes = values.codes;
   if (view_.bits == 8) {
     // The blocks of a panel are contiguous, so all runs of a row are the same distance apart.
     uint8_t* const to = Codes(row, 0);
@@ -96,10 +107,57 @@ void PackedQuantMatrix::SetRow(int64_t row, const uint8_t* codes, const float* s
       SetBlock(row, block, padded.data());
     }
   }
-  for (int64_t i = 0; i < view_.num_scales(); ++i) {
-    Scale(row, i) = FloatToFloat16(scales[i]);
-    if (view_.minimums != nullptr) minimums_.as<uint16_t>()[ScaleIndex(row, i)] = FloatToFloat16(minimums[i]);
+  SetScales(row, values);
+}
+
+void PackedQuantMatrix::SetScales(int64_t row, const QuantRow& values) {
+  if (view_.supers == nullptr) {
+    for (int64_t i = 0; i < view_.num_scales(); ++i) {
+      Scale(row, i) = FloatToFloat16(values.scales[i]);
+      if (view_.has_minimums) minimums_.as<uint16_t>()[ScaleIndex(row, i)] = FloatToFloat16(values.minimums[i]);
+    }
+    return;
   }
+  const int64_t per_super = kSuperColumns / view_.scale_columns, lane = row % kPanelRows;
+  const int64_t scale_bytes = per_super * kPanelRows;
+  for (int64_t super = 0; super < view_.num_supers(); ++super) {
+    uint8_t* to = Super(row, super);
+    const auto store = [&](float value) {
+      const uint16_t half = FloatToFloat16(value);
+      std::memcpy(to + 2 * lane, &half, sizeof(half));
+      to += 2 * kPanelRows;
+    };
+    store(values.super_scales[super]);
+    if (view_.has_minimums) store(values.super_minimums[super]);
+    const int64_t first = super * per_super, count = std::min(per_super, view_.num_scales() - first);
+    for (int64_t i = 0; i < count; ++i) {
+      to[i * kPanelRows + lane] = static_cast<uint8_t>(static_cast<int8_t>(values.scales[first + i]));
+      if (!view_.has_minimums) continue;
+      to[scale_bytes + i * kPanelRows + lane] = static_cast<uint8_t>(static_cast<int8_t>(values.minimums[first + i]));
+    }
+  }
+}
+
+std::pair<float, float> PackedQuantMatrix::ScaleAndMinimum(int64_t row, int64_t column) const {
+  if (view_.supers == nullptr) {
+    const int64_t index = ScaleIndex(row, column / view_.scale_columns);
+    return {Float16ToFloat(view_.scales[index]), view_.has_minimums ? Float16ToFloat(view_.minimums[index]) : 0.0f};
+  }
+  const int64_t lane = row % kPanelRows, scale = column % kSuperColumns / view_.scale_columns;
+  const uint8_t* from =
+      view_.supers + (row / kPanelRows * view_.num_supers() + column / kSuperColumns) * view_.super_bytes();
+  const auto half = [&] {
+    uint16_t bits;
+    std::memcpy(&bits, from + 2 * lane, sizeof(bits));
+    from += 2 * kPanelRows;
+    return Float16ToFloat(bits);
+  };
+  const auto integer = [&](int64_t at) {
+    return static_cast<float>(static_cast<int8_t>(from[at * kPanelRows + lane]));
+  };
+  const float super_scale = half(), super_minimum = view_.has_minimums ? half() : 0.0f;
+  const int64_t per_super = kSuperColumns / view_.scale_columns;
+  return {integer(scale) * super_scale, view_.has_minimums ? integer(per_super + scale) * super_minimum : 0.0f};
 }
 
 void PackedQuantMatrix::SetBlock(int64_t row, int64_t block, const uint8_t* codes) {
@@ -195,9 +253,9 @@ void PackedQuantMatrix::UnpackRow(int64_t row, float* out) const {
   for (int64_t k = 0; k < view_.num_columns; ++k) {
     const uint8_t code = CodeAt(row, k);
     const uint8_t level = view_.levels == nullptr ? code : view_.levels[code];
-    const int64_t index = ScaleIndex(row, k / view_.scale_columns);
-    out[k] = Float16ToFloat(view_.scales[index]) * static_cast<float>(level - view_.zero);
-    if (view_.minimums != nullptr) out[k] += Float16ToFloat(view_.minimums[index]);
+    const auto [scale, minimum] = ScaleAndMinimum(row, k);
+    out[k] = scale * static_cast<float>(level - view_.zero);
+    if (view_.has_minimums) out[k] += minimum;
   }
 }
 

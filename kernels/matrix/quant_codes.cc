@@ -9,18 +9,17 @@ namespace {
 constexpr PackedQuantForm kSigned4 = {4, 32, false, 8};
 constexpr PackedQuantForm kSigned4WithMinimums = {4, 32, true, 8};
 constexpr PackedQuantForm kUnsigned4 = {4, 32, true, 0};
+constexpr PackedQuantForm kSuper4 = {4, 32, true, 0, nullptr, true};
+constexpr PackedQuantForm kSuper5 = {5, 32, true, 0, nullptr, true};
+constexpr PackedQuantForm kSuper6 = {6, 16, false, 32, nullptr, true};
+constexpr PackedQuantForm kSuperLevels = {4, 32, false, 128, kIQ4_NLLevels, true};
 constexpr PackedQuantForm kSigned8 = {8, 32};
 constexpr PackedQuantForm kUnsigned8 = {8, 32, true};
 constexpr PackedQuantForm kSigned5 = {5, 32, false, 16};
 constexpr PackedQuantForm kUnsigned5 = {5, 32, true, 0};
-constexpr PackedQuantForm kSigned6By16 = {6, 16, false, 32};
 
 // Where to write a block or a row: the addresses for its first column.
-struct Out {
-  uint8_t* codes;  // null: the codes are not read
-  float* scales;
-  float* minimums;
-};
+using Out = QuantRowBuffers;
 
 float Half(const uint8_t* p) {
   uint16_t bits;
@@ -76,15 +75,16 @@ void ReadQ5_1(const uint8_t* b, Out out) {
   ReadFiveBits(b + 4, out.codes);
 }
 
-// Reads eight 6-bit scales and eight 6-bit minimums from 12 bytes. Multiplies scales by d and minimums by -dmin.
+// Reads eight 6-bit scales and eight 6-bit minimums from 12 bytes, d and -dmin.
 void ReadSixBitScales(const uint8_t* b, Out out) {
-  const float d = Half(b), dmin = Half(b + 2);
+  out.super_scales[0] = Half(b);
+  out.super_minimums[0] = -Half(b + 2);
   const uint8_t* p = b + 4;
   for (int i = 0; i < 8; ++i) {
     const int scale = i < 4 ? p[i] & 0x3f : (p[i + 4] & 0x0f) | ((p[i - 4] >> 2) & 0x30);
     const int minimum = i < 4 ? p[i + 4] & 0x3f : (p[i + 4] >> 4) | ((p[i] >> 2) & 0x30);
-    out.scales[i] = d * static_cast<float>(scale);
-    out.minimums[i] = -(dmin * static_cast<float>(minimum));
+    out.scales[i] = static_cast<float>(scale);
+    out.minimums[i] = static_cast<float>(minimum);
   }
 }
 
@@ -109,8 +109,8 @@ void ReadQ5_K(const uint8_t* b, Out out) {
 }
 
 void ReadQ6_K(const uint8_t* b, Out out) {
-  const float d = Half(b + 208);
-  for (int i = 0; i < 16; ++i) out.scales[i] = d * static_cast<float>(static_cast<int8_t>(b[192 + i]));
+  out.super_scales[0] = Half(b + 208);
+  for (int i = 0; i < 16; ++i) out.scales[i] = static_cast<float>(static_cast<int8_t>(b[192 + i]));
   if (out.codes == nullptr) return;
   for (int k = 0; k < 256; ++k) {
     const int half = k / 128, quarter = k % 128 / 32;
@@ -122,11 +122,11 @@ void ReadQ6_K(const uint8_t* b, Out out) {
 }
 
 void ReadIQ4_XS(const uint8_t* b, Out out) {
-  const float d = Half(b);
+  out.super_scales[0] = Half(b);
   for (int i = 0; i < 8; ++i) {
     const int low = (b[4 + i / 2] >> (i % 2 * 4)) & 0x0f;
     const int high = (b[2 + i / 4] >> (i % 4 * 2)) & 3;
-    out.scales[i] = d * static_cast<float>((low | high << 4) - 32);
+    out.scales[i] = static_cast<float>((low | high << 4) - 32);
     if (out.codes != nullptr) SplitHalves(b + 8 + i * 16, out.codes + i * 32);
   }
 }
@@ -151,13 +151,13 @@ std::optional<CodeReader> ReaderOf(QuantFormat format) {
     case QuantFormat::kQ5_1:
       return CodeReader{kUnsigned5, ReadQ5_1};
     case QuantFormat::kQ4_K:
-      return CodeReader{kUnsigned4, ReadQ4_K};
+      return CodeReader{kSuper4, ReadQ4_K};
     case QuantFormat::kQ5_K:
-      return CodeReader{kUnsigned5, ReadQ5_K};
+      return CodeReader{kSuper5, ReadQ5_K};
     case QuantFormat::kQ6_K:
-      return CodeReader{kSigned6By16, ReadQ6_K};
+      return CodeReader{kSuper6, ReadQ6_K};
     case QuantFormat::kIQ4_XS:
-      return CodeReader{kInt4Form, ReadIQ4_XS};
+      return CodeReader{kSuperLevels, ReadIQ4_XS};
     default:
       return std::nullopt;
   }
@@ -218,18 +218,21 @@ std::optional<PackedQuantForm> PackedFormOf(const CheckpointQuantMatrixView& w) 
   return reader->form;
 }
 
-void ReadCodes(const CheckpointQuantMatrixView& w, const PackedQuantForm& form, int64_t row, uint8_t* codes,
-               float* scales, float* minimums) {
-  if (w.format == QuantFormat::kGroupUInt4 || w.format == QuantFormat::kGroupUInt8) {
-    return ReadGroups(w, form, row, {codes, scales, minimums});
-  }
+void ReadCodes(const CheckpointQuantMatrixView& w, const PackedQuantForm& form, int64_t row,
+               const QuantRowBuffers& to) {
+  if (w.format == QuantFormat::kGroupUInt4 || w.format == QuantFormat::kGroupUInt8) return ReadGroups(w, form, row, to);
   const auto read = ReaderOf(w.format)->read;
   const int64_t columns = BlockColumns(w.format);
   const int64_t bytes = QuantRowBytes(w.format, columns);
   for (int64_t block = 0; block < w.num_columns / columns; ++block) {
     const int64_t scale = block * columns / form.scale_columns;
-    read(w.data + row * w.row_bytes + block * bytes, {codes == nullptr ? nullptr : codes + block * columns,
-                                                      scales + scale, form.has_minimums ? minimums + scale : nullptr});
+    Out out = to;
+    if (to.codes != nullptr) out.codes += block * columns;
+    out.scales += scale;
+    if (form.has_minimums) out.minimums += scale;
+    if (form.has_super_scales) out.super_scales += block;
+    if (form.has_super_scales && form.has_minimums) out.super_minimums += block;
+    read(w.data + row * w.row_bytes + block * bytes, out);
   }
 }
 

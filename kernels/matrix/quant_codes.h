@@ -14,11 +14,18 @@ namespace vllm::kernels {
 // begins inside a block of 32 columns.
 std::optional<PackedQuantForm> PackedFormOf(const CheckpointQuantMatrixView& w);
 
-// Reads a row's codes [w.num_columns], scales and minimums [w.num_columns / form.scale_columns, rounded up]. Minimums
-// are written only if the form has them. Scales and minimums are not rounded to float16 yet. If `codes` is null, no
-// codes are read.
+// Memory for the arrays of a QuantRow.
+struct QuantRowBuffers {
+  uint8_t* codes;
+  float* scales;
+  float* minimums;
+  float* super_scales;
+  float* super_minimums;
+};
+
+// Reads a row, of which only arrays that the form has are written. Scales and minimums are not rounded to float16 yet.
+// If to.codes is null, no codes are read.
 // REQUIRES: `form` is PackedFormOf(w).
-void ReadCodes(const CheckpointQuantMatrixView& w, const PackedQuantForm& form, int64_t row, uint8_t* codes,
-               float* scales, float* minimums);
+void ReadCodes(const CheckpointQuantMatrixView& w, const PackedQuantForm& form, int64_t row, const QuantRowBuffers& to);
 
 }  // namespace vllm::kernels

@@ -41,7 +41,8 @@ void AddSeconds(Isa isa, const PackedQuantForm& form, double& one, double& two) 
   PackedQuantMatrix weight(form, kOutputs, kColumns);
   const std::vector<uint8_t> codes(kColumns, 7);
   const std::vector<float> scales(kColumns, 0.01f);
-  for (int64_t n = 0; n < kOutputs; ++n) weight.SetRow(n, codes.data(), scales.data(), scales.data());
+  for (int64_t n = 0; n < kOutputs; ++n)
+    weight.SetRow(n, {codes.data(), scales.data(), scales.data(), scales.data(), scales.data()});
   const std::vector<float> x(kRows * kColumns, 0.25f);
   std::vector<float> y(kRows * kOutputs);
   PackedActivations rows;
@@ -76,7 +77,7 @@ std::optional<TileShape> ParseTileShape(std::string_view name) {
 bool HasTwoPanels(Isa isa) { return isa == Isa::kAvx512Vnni || isa == Isa::kAvx512Bf16; }
 
 TileShape MeasureTileShape(Isa isa) {
-  constexpr PackedQuantForm kQ8_0 = {8, 32}, kQ4_K = {4, 32, true, 0};
+  constexpr PackedQuantForm kQ8_0 = {8, 32}, kQ4_K = {4, 32, true, 0, nullptr, true};
   double one = 0.0, two = 0.0;
   for (const PackedQuantForm& form : {kQ8_0, kQ4_K}) AddSeconds(isa, form, one, two);
   return two < 0.97 * one ? TileShape::kTwoPanels : TileShape::kOnePanel;

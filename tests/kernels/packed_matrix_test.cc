@@ -209,14 +209,21 @@ TEST(PackedLayoutTest, BytesChangeOnlyWithTheVersion) {
         HashOf(view.codes, static_cast<size_t>(view.num_panels() * view.num_blocks() * view.block_bytes())));
     hashes.push_back(HashOf(view.scales, static_cast<size_t>(view.num_panels() * view.num_scales() * kPanelRows) * 2));
   }
-  for (const PackedQuantForm& form :
-       {PackedQuantForm{6, 16, false, 32}, PackedQuantForm{5, 32, true, 0}, PackedQuantForm{4, 32, true, 0}}) {
+  for (const PackedQuantForm& form : {PackedQuantForm{6, 16, false, 32, nullptr, true}, PackedQuantForm{5, 32, true, 0},
+                                      PackedQuantForm{4, 32, true, 0, nullptr, true}}) {
     PackedQuantMatrix matrix(form, 1, kColumns);
     std::vector<uint8_t> codes(static_cast<size_t>(kColumns));
     for (size_t k = 0; k < codes.size(); ++k) codes[k] = static_cast<uint8_t>(k * 37 % (1u << form.bits));
-    matrix.SetRow(0, codes.data(), values.data(), values.data() + kColumns);
+    std::vector<float> integers(codes.size());
+    for (size_t k = 0; k < integers.size(); ++k) integers[k] = static_cast<float>(static_cast<int>(k * 29 % 256) - 128);
+    const float* const scales = form.has_super_scales ? integers.data() : values.data();
+    matrix.SetRow(0, {codes.data(), scales, scales + kColumns / 2, values.data(), values.data() + kColumns});
     const PackedQuantView& view = matrix.view();
     hashes.push_back(HashOf(view.codes, static_cast<size_t>(view.num_blocks() * view.block_bytes())));
+    if (view.supers != nullptr) {
+      hashes.push_back(HashOf(view.supers, static_cast<size_t>(view.num_supers() * view.super_bytes())));
+      continue;
+    }
     const auto scale_bytes = static_cast<size_t>(view.num_scales() * kPanelRows) * 2;
     hashes.push_back(HashOf(view.scales, scale_bytes));
     if (view.minimums != nullptr) hashes.push_back(HashOf(view.minimums, scale_bytes));
@@ -237,17 +244,19 @@ TEST(PackedLayoutTest, BytesChangeOnlyWithTheVersion) {
     for (int64_t i = 0; i < matrix.view().row_bytes; ++i) matrix.row(0)[i] = static_cast<uint8_t>(i * 37);
     std::vector<uint8_t> codes(static_cast<size_t>(matrix.view().num_columns));
     std::vector<float> scales(codes.size()), minimums(codes.size());
-    ReadCodes(matrix.view(), *form, 0, codes.data(), scales.data(), minimums.data());
+    std::vector<float> super_scales(codes.size()), super_minimums(codes.size());
+    ReadCodes(matrix.view(), *form, 0,
+              {codes.data(), scales.data(), minimums.data(), super_scales.data(), super_minimums.data()});
     hashes.push_back(HashOf(codes.data(), codes.size()));
   }
   const std::vector<uint64_t> expected = {
       10020893022555620355u, 12733407118578748262u, 6380078650774659479u,  430444241419513647u,   5374023923134239147u,
-      11545482421627993510u, 11973902208479453400u, 14018118233421836867u, 5294681387884928246u,  16542302129167251901u,
-      11793534583055843678u, 12823314123511368324u, 1010822840068780673u,  11793534583055843678u, 12823314123511368324u,
-      6960099163562892539u,  8147108138419966768u,  3842034931275942033u,  2307961160009781587u,  836417476882237040u,
-      5107676872531090929u,  12577093274159269870u, 6670908913282647064u,  9819924330576871670u,  5039911150434400449u,
-      2307961160009781587u,  12826193679677943898u};
-  EXPECT_EQ(kPackedLayoutVersion, 4u);
+      11545482421627993510u, 11973902208479453400u, 14018118233421836867u, 11951547542496491777u, 16542302129167251901u,
+      11793534583055843678u, 11596602301398214853u, 1010822840068780673u,  8323181007578377499u,  6960099163562892539u,
+      8147108138419966768u,  3842034931275942033u,  2307961160009781587u,  836417476882237040u,   5107676872531090929u,
+      12577093274159269870u, 6670908913282647064u,  9819924330576871670u,  5039911150434400449u,  2307961160009781587u,
+      12826193679677943898u};
+  EXPECT_EQ(kPackedLayoutVersion, 5u);
   EXPECT_EQ(hashes, expected);
 }
 

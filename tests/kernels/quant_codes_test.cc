@@ -33,17 +33,28 @@ class QuantCodesTest : public testing::Test, protected testing_support::RandomVa
     ASSERT_TRUE(form);
     const auto columns = static_cast<size_t>(w.num_columns);
     std::vector<uint8_t> codes(columns);
-    std::vector<float> scales(columns), minimums(columns), expected(columns);
+    std::vector<float> scales(columns), minimums(columns), super_scales(columns), super_minimums(columns),
+        expected(columns);
+    PackedQuantMatrix packed(*form, w.num_rows, w.num_columns);
+    std::vector<float> unpacked(columns);
     for (int64_t n = 0; n < w.num_rows; ++n) {
-      ReadCodes(w, *form, n, codes.data(), scales.data(), minimums.data());
+      ReadCodes(w, *form, n,
+                {codes.data(), scales.data(), minimums.data(), super_scales.data(), super_minimums.data()});
+      packed.SetRow(n, {codes.data(), scales.data(), minimums.data(), super_scales.data(), super_minimums.data()});
+      packed.UnpackRow(n, unpacked.data());
       KernelsFor(Isa::kGeneric).quant->dequantize(w, n, 0, w.num_columns, expected.data());
       for (size_t k = 0; k < columns; ++k) {
         const size_t at = k / static_cast<size_t>(form->scale_columns);
         const int level = form->levels == nullptr ? codes[k] : form->levels[codes[k]];
-        const float minimum = form->has_minimums ? minimums[at] : 0.0f;
-        const float scaled = static_cast<float>(level - form->zero) * scales[at];
+        const size_t super = k / static_cast<size_t>(kSuperColumns);
+        const float by = form->has_super_scales ? super_scales[super] : 1.0f;
+        const float minimum_by = form->has_super_scales ? super_minimums[super] : 1.0f;
+        const float minimum = form->has_minimums ? minimums[at] * minimum_by : 0.0f;
+        const float scaled = static_cast<float>(level - form->zero) * (scales[at] * by);
         if (!std::isfinite(scaled + minimum)) continue;
         ASSERT_NEAR(scaled + minimum, expected[k], 1e-6f * (std::abs(scaled) + std::abs(minimum))) << n << " " << k;
+        if (!form->has_super_scales) continue;
+        ASSERT_EQ(unpacked[k], scaled + minimum) << n << " " << k;
       }
     }
   }

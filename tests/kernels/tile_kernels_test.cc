@@ -100,9 +100,19 @@ PackedQuantMatrix Quantize(const std::vector<float>& w, const PackedQuantForm& f
   return packed;
 }
 
-constexpr PackedQuantForm kForms[] = {
-    kInt8Form,          {8, 32},   {8, 32, true},     {5, 32, false, 16}, {5, 32, true, 0},
-    {6, 16, false, 32}, kInt4Form, {4, 32, false, 8}, {4, 32, true, 8},   {4, 32, true, 0}};
+constexpr PackedQuantForm kForms[] = {kInt8Form,
+                                      {8, 32},
+                                      {8, 32, true},
+                                      {5, 32, false, 16},
+                                      {5, 32, true, 0},
+                                      {6, 16, false, 32, nullptr, true},
+                                      kInt4Form,
+                                      {4, 32, false, 8},
+                                      {4, 32, true, 8},
+                                      {4, 32, true, 0},
+                                      {5, 32, true, 0, nullptr, true},
+                                      {4, 32, true, 0, nullptr, true},
+                                      {4, 32, false, 128, kIQ4_NLLevels, true}};
 constexpr int kNumForms = static_cast<int>(std::size(kForms));
 
 // Returns a matrix with random codes, scales and minimums.
@@ -112,12 +122,20 @@ PackedQuantMatrix RandomCodes(std::mt19937& random, const PackedQuantForm& form,
   std::normal_distribution<float> normal;
   std::vector<uint8_t> codes(static_cast<size_t>(columns));
   const auto num_scales = static_cast<size_t>(packed.view().num_scales());
-  std::vector<float> scales(num_scales), minimums(num_scales);
+  const auto num_supers = static_cast<size_t>(packed.view().num_supers());
+  std::vector<float> scales(num_scales), minimums(num_scales), super_scales(num_supers), super_minimums(num_supers);
+  std::uniform_int_distribution<int> integer(-128, 127);
   for (int64_t n = 0; n < rows; ++n) {
     for (uint8_t& value : codes) value = static_cast<uint8_t>(code(random));
     for (float& value : scales) value = normal(random) / 100.0f;
     for (float& value : minimums) value = normal(random);
-    packed.SetRow(n, codes.data(), scales.data(), minimums.data());
+    if (form.has_super_scales) {
+      for (float& value : scales) value = static_cast<float>(integer(random));
+      for (float& value : minimums) value = static_cast<float>(integer(random));
+      for (float& value : super_scales) value = normal(random) / 10000.0f;
+      for (float& value : super_minimums) value = normal(random) / 100.0f;
+    }
+    packed.SetRow(n, {codes.data(), scales.data(), minimums.data(), super_scales.data(), super_minimums.data()});
   }
   return packed;
 }
@@ -272,7 +290,8 @@ TEST_P(TileKernelsTest, SmallestAndLargestCodesDoNotOverflow) {
       PackedQuantMatrix w(form, out, in);
       const std::vector<uint8_t> codes(static_cast<size_t>(in), static_cast<uint8_t>(code));
       const std::vector<float> ones(static_cast<size_t>(in), 1.0f), nothing(static_cast<size_t>(in));
-      for (int64_t n = 0; n < out; ++n) w.SetRow(n, codes.data(), ones.data(), nothing.data());
+      for (int64_t n = 0; n < out; ++n)
+        w.SetRow(n, {codes.data(), ones.data(), nothing.data(), ones.data(), nothing.data()});
       std::vector<float> row(static_cast<size_t>(in));
       w.UnpackRow(0, row.data());
       for (const float sign : {-1.0f, 1.0f}) {

@@ -90,7 +90,7 @@ void CalibrationRun::Quantize(const StepContext& step, const LinearMatrix& origi
     for (int64_t row = begin; row < end; ++row) {
       const auto r = static_cast<size_t>(row - begin);
       codes->SetRow(row, row_codes.data() + r * columns, scales.data() + r * num_scales);
-      packed.SetRow(row, row_codes.data() + r * columns, scales.data() + r * num_scales, nullptr);
+      packed.SetRow(row, {row_codes.data() + r * columns, scales.data() + r * num_scales});
     }
   });
   int64_t first_row = 0;

@@ -362,7 +362,7 @@ bool LinearWeightBuilder::CopyCalibrated(const FloatRows& floats, const FloatMat
       std::vector<uint8_t> codes(static_cast<size_t>(from->num_columns()));
       std::vector<float> scales(static_cast<size_t>(from->num_scales()));
       from->GetRow(from_row, codes.data(), scales.data());
-      matrix.SetRow(panel * kPanelRows + static_cast<int64_t>(i), codes.data(), scales.data(), nullptr);
+      matrix.SetRow(panel * kPanelRows + static_cast<int64_t>(i), {codes.data(), scales.data()});
     }
   });
   return true;

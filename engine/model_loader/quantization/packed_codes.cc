@@ -20,10 +20,19 @@ struct RowScratch {
   RowScratch(const kernels::CheckpointQuantMatrixView& w, const kernels::PackedQuantForm& form)
       : codes(static_cast<size_t>(w.num_columns)),
         scales(static_cast<size_t>((w.num_columns + form.scale_columns - 1) / form.scale_columns)),
-        minimums(scales.size()) {}
+        minimums(scales.size()),
+        super_scales(static_cast<size_t>((w.num_columns + kernels::kSuperColumns - 1) / kernels::kSuperColumns)),
+        super_minimums(super_scales.size()) {}
+
+  kernels::QuantRowBuffers buffers() {
+    return {codes.data(), scales.data(), minimums.data(), super_scales.data(), super_minimums.data()};
+  }
+  kernels::QuantRow row() const {
+    return {codes.data(), scales.data(), minimums.data(), super_scales.data(), super_minimums.data()};
+  }
 
   std::vector<uint8_t> codes;
-  std::vector<float> scales, minimums;
+  std::vector<float> scales, minimums, super_scales, super_minimums;
 };
 
 // Calls f(panel, begin, end, scratch) for the rows of each panel. Threads do not share a panel's cache lines.
@@ -53,11 +62,14 @@ bool ScaleRange::Fits() const { return is_exact || (largest >= kMinLargest && la
 
 ScaleRange RangeOfScales(const kernels::CheckpointQuantMatrixView& w, const kernels::PackedQuantForm& form,
                          const ForEach& for_each) {
+  if (form.has_super_scales) return {};  // products of integers and float16 numbers, as in the checkpoint
   std::atomic<float> largest = 0.0f;
   std::atomic<bool> is_exact = true;
   ForEachPanel(w, form, for_each, [&](int64_t /*panel*/, int64_t begin, int64_t end, RowScratch& scratch) {
     for (int64_t row = begin; row < end; ++row) {
-      kernels::ReadCodes(w, form, row, nullptr, scratch.scales.data(), scratch.minimums.data());
+      kernels::QuantRowBuffers buffers = scratch.buffers();
+      buffers.codes = nullptr;
+      kernels::ReadCodes(w, form, row, buffers);
       for (const std::vector<float>* values : {&scratch.scales, &scratch.minimums}) {
         for (const float value : *values) {
           if (kernels::Float16ToFloat(kernels::FloatToFloat16(value)) != value)
@@ -76,8 +88,8 @@ void PackCodes(const kernels::CheckpointQuantMatrixView& w, const kernels::Packe
   ForEachPanel(w, form, for_each, [&](int64_t panel, int64_t begin, int64_t end, RowScratch& scratch) {
     if (!claim(first_row / kernels::kPanelRows + panel)) return;
     for (int64_t row = begin; row < end; ++row) {
-      kernels::ReadCodes(w, form, row, scratch.codes.data(), scratch.scales.data(), scratch.minimums.data());
-      packed.SetRow(first_row + row, scratch.codes.data(), scratch.scales.data(), scratch.minimums.data());
+      kernels::ReadCodes(w, form, row, scratch.buffers());
+      packed.SetRow(first_row + row, scratch.row());
     }
   });
 }

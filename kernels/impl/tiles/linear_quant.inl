@@ -336,8 +336,9 @@ struct FourBitRuns {
   }
 };
 
-// Kernel for weights with several scales per scale of x and, if kMinimums, as many minimums.
-template <typename Runs, int kColumns, bool kMinimums>
+// Kernel for weights with several scales per scale of x, one for kColumns columns. Scales: see
+// impl/tiles/quant_scales.inl
+template <typename Runs, int kColumns, typename Scales>
 struct NarrowScaleTile : Runs::Shape {
   Runs runs;
   const PackedQuantView& w;
@@ -347,14 +348,13 @@ struct NarrowScaleTile : Runs::Shape {
   template <int kRows, int kPanels>
   void Run(const TileInput& x, int64_t row, int64_t panel) const {
     constexpr int64_t kBlocks = kScaleColumns / kColumns;
+    constexpr bool kMinimums = Scales::kHasMinimums;
     const int64_t num_blocks = w.num_scales(), num_scales = x.num_scales;
     const uint8_t* codes[kPanels];
-    const uint16_t *scales[kPanels], *minimums[kPanels];
+    Scales scales[kPanels];
     for (int p = 0; p < kPanels; ++p) {
-      const int64_t first = (panel + p) * num_blocks * kPanelRows;
       codes[p] = w.codes + (panel + p) * panel_bytes;
-      scales[p] = w.scales + first;
-      if constexpr (kMinimums) minimums[p] = w.minimums + first;
+      scales[p].Start(w, panel + p);
     }
     const int64_t stride = x.num_rows;
     PanelPrefetch<kRows, kPanels> ahead(x, row, codes[0], panel_bytes);
@@ -376,9 +376,9 @@ struct NarrowScaleTile : Runs::Shape {
         runs.template AddBlock<kRows, kPanels>(codes, ahead, block, units, stride, t);
         units += kColumns / 4 * stride;
         Unroll<kPanels>([&](auto p) {
-          const Vec w_scale = Vec::LoadFloat16(scales[p] + block * kPanelRows);
+          const Vec w_scale = scales[p].Scale(block);
           Vec minimum;
-          if constexpr (kMinimums) minimum = Vec::LoadFloat16(minimums[p] + block * kPanelRows);
+          if constexpr (kMinimums) minimum = scales[p].Minimum(block);
           Unroll<kRows>([&](auto r) {
             Vec sum = Vec::Fma(t.ToFloat(r, p), w_scale, group[r][p]);
             if constexpr (kMinimums) sum = Vec::Fma(Vec::Set1(x_sums[r]), minimum, sum);
@@ -403,19 +403,26 @@ static void LinearQuant(const PackedActivationsView& x, const PackedQuantView& w
                         int64_t y_stride, int64_t panel_begin, int64_t panel_end) {
   const TileOutput output{bias, y, y_stride, w.num_rows};
   const int64_t panel_bytes = w.num_blocks() * w.block_bytes();
-  const auto narrow = [&](auto runs, auto columns, auto minimums) {
-    using Runs = decltype(runs);
-    if (w.minimums != nullptr) {
-      if constexpr (minimums)
-        RunTiles(NarrowScaleTile<Runs, columns, true>{{}, runs, w, output, panel_bytes}, x, panel_begin, panel_end);
-      return;
-    }
-    RunTiles(NarrowScaleTile<Runs, columns, false>{{}, runs, w, output, panel_bytes}, x, panel_begin, panel_end);
+  const auto run = [&](auto runs, auto columns, auto scales) {
+    RunTiles(NarrowScaleTile<decltype(runs), columns, decltype(scales)>{{}, runs, w, output, panel_bytes}, x,
+             panel_begin, panel_end);
   };
-  if (w.levels != nullptr) return narrow(FourBitRuns<TableLevels>{TableLevels(w.levels)}, Int<32>(), Int<0>());
-  if (w.bits == 4) return narrow(FourBitRuns<CodeIsLevel>(), Int<32>(), Int<1>());
-  if (w.bits == 5) return narrow(FiveBitRuns(), Int<32>(), Int<1>());
-  if (w.bits == 6) return narrow(SixBitRuns(), Int<16>(), Int<0>());
-  if (w.scale_columns == 32) return narrow(ByteRuns(), Int<32>(), Int<1>());
+  const auto by_32 = [&](auto runs) {
+    if (w.has_minimums) return run(runs, Int<32>(), Float16Scales<32, true>());
+    run(runs, Int<32>(), Float16Scales<32, false>());
+  };
+  const bool has_supers = w.supers != nullptr;
+  if (w.levels != nullptr && has_supers) {
+    return run(FourBitRuns<TableLevels>{TableLevels(w.levels)}, Int<32>(), SuperScales<32, false>());
+  }
+  if (w.levels != nullptr) {
+    return run(FourBitRuns<TableLevels>{TableLevels(w.levels)}, Int<32>(), Float16Scales<32, false>());
+  }
+  if (w.bits == 4 && has_supers) return run(FourBitRuns<CodeIsLevel>(), Int<32>(), SuperScales<32, true>());
+  if (w.bits == 4) return by_32(FourBitRuns<CodeIsLevel>());
+  if (w.bits == 5 && has_supers) return run(FiveBitRuns(), Int<32>(), SuperScales<32, true>());
+  if (w.bits == 5) return by_32(FiveBitRuns());
+  if (w.bits == 6) return run(SixBitRuns(), Int<16>(), SuperScales<16, false>());
+  if (w.scale_columns == 32) return by_32(ByteRuns());
   RunTiles(WideScaleTile{{}, w, output, panel_bytes}, x, panel_begin, panel_end);
 }

@@ -73,8 +73,8 @@ struct UnpackSixBits {
   }
 };
 
-// kColumns: columns per scale of the weight.
-template <typename Unpack, int kColumns, bool kMinimums>
+// kColumns: columns per scale of the weight. Scales: see impl/tiles/quant_scales.inl
+template <typename Unpack, int kColumns, typename Scales>
 struct QuantPasses {
   Unpack unpack;
   const PackedQuantView& w;
@@ -136,10 +136,11 @@ struct QuantPasses {
       }
       dots.StoreRegisters();
       for (int p = 0; p < kPanels; ++p) {
-        const int64_t index = ((panel + p) * w.num_scales() + scale) * kPanelRows;
-        const Vec w_scale = Vec::LoadFloat16(w.scales + index);
+        Scales scales;
+        scales.Start(w, panel + p);
+        const Vec w_scale = scales.Scale(scale);
         Vec minimum;
-        if constexpr (kMinimums) minimum = Vec::LoadFloat16(w.minimums + index);
+        if constexpr (Scales::kHasMinimums) minimum = scales.Minimum(scale);
         for (int t = 0; t < kTiles; ++t) {
           const int64_t first = x.begin[t] * packed.num_offsets() + scale * x.num_rows[t];
           for (int64_t r = 0; r < x.num_rows[t]; ++r) {
@@ -150,7 +151,7 @@ struct QuantPasses {
             } else {
               float* const sum = group.values[t][p][r];
               Vec scaled = Vec::Fma(dot, w_scale, Vec::Load(sum));
-              if constexpr (kMinimums) scaled = Vec::Fma(Vec::Set1(packed.sums[first + r]), minimum, scaled);
+              if constexpr (Scales::kHasMinimums) scaled = Vec::Fma(Vec::Set1(packed.sums[first + r]), minimum, scaled);
               scaled.Store(sum);
             }
           }
@@ -184,25 +185,30 @@ static void LinearQuant(const PackedActivationsView& x, const PackedQuantView& w
     return kAvx512Bf16TileKernels.linear_quant(x, w, bias, y, y_stride, panel_begin, panel_end);
   }
   const TileOutput output{bias, y, y_stride, w.num_rows};
-  const auto run = [&](auto unpack, auto columns, auto minimums) {
+  const auto run = [&](auto unpack, auto columns, auto scales) {
     // 64 columns per instruction if they share a scale.
     const bool is_wide = columns == kScaleColumns && w.num_blocks() % 2 == 0;
     const int64_t units_per_dot = is_wide ? 16 : columns < kBlockColumns ? columns / 4 : kUnitsPerBlock;
-    RunAllPasses(QuantPasses<decltype(unpack), columns, minimums>{unpack, w, x, output, units_per_dot}, x,
+    RunAllPasses(QuantPasses<decltype(unpack), columns, decltype(scales)>{unpack, w, x, output, units_per_dot}, x,
                  units_per_dot, panel_begin, panel_end);
   };
-  const auto narrow = [&](auto unpack) {
-    if (w.minimums != nullptr) return run(unpack, Int<32>(), Int<1>());
-    run(unpack, Int<32>(), Int<0>());
+  const auto by_32 = [&](auto unpack) {
+    if (w.has_minimums) return run(unpack, Int<32>(), Float16Scales<32, true>());
+    run(unpack, Int<32>(), Float16Scales<32, false>());
   };
-  if (w.levels != nullptr) {
-    return run(UnpackLevels{CodeLevels(w.levels)}, Int<32>(), Int<0>());
+  constexpr int kWide = static_cast<int>(kScaleColumns);
+  const bool has_supers = w.supers != nullptr;
+  if (w.levels != nullptr && has_supers) {
+    return run(UnpackLevels{CodeLevels(w.levels)}, Int<32>(), SuperScales<32, false>());
   }
-  if (w.bits == 4) return narrow(UnpackFourBits());
-  if (w.bits == 5) return narrow(UnpackFiveBits());
-  if (w.bits == 6) return run(UnpackSixBits(), Int<16>(), Int<0>());
-  if (w.scale_columns == 32) return narrow(UnpackBytes());
-  run(UnpackBytes(), Int<static_cast<int>(kScaleColumns)>(), Int<0>());
+  if (w.levels != nullptr) return run(UnpackLevels{CodeLevels(w.levels)}, Int<32>(), Float16Scales<32, false>());
+  if (w.bits == 4 && has_supers) return run(UnpackFourBits(), Int<32>(), SuperScales<32, true>());
+  if (w.bits == 4) return by_32(UnpackFourBits());
+  if (w.bits == 5 && has_supers) return run(UnpackFiveBits(), Int<32>(), SuperScales<32, true>());
+  if (w.bits == 5) return by_32(UnpackFiveBits());
+  if (w.bits == 6) return run(UnpackSixBits(), Int<16>(), SuperScales<16, false>());
+  if (w.scale_columns == 32) return by_32(UnpackBytes());
+  run(UnpackBytes(), Int<kWide>(), Float16Scales<kWide, false>());
 }
 
 static void PackInt8ForRows(const float* x, int64_t x_stride, const PackedActivationsView& to, int64_t tile) {

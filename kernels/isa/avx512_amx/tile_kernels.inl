@@ -19,5 +19,6 @@ using avx512_vnni::IntSums;
 #include "kernels/impl/tiles/pack_bfloat16.inl"
 #include "kernels/isa/avx512_amx/passes.inl"
 #include "kernels/isa/avx512_amx/linear_bfloat16.inl"
+#include "kernels/impl/tiles/quant_scales.inl"
 #include "kernels/isa/avx512_amx/linear_quant.inl"
 // clang-format on

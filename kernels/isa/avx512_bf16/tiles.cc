@@ -14,6 +14,7 @@ namespace vllm::kernels::avx512_bf16 {
 #include "kernels/impl/tiles/pack_int8.inl"
 #include "kernels/impl/tiles/pack_bfloat16.inl"
 #include "kernels/impl/tiles/linear_bfloat16.inl"
+#include "kernels/impl/tiles/quant_scales.inl"
 #include "kernels/impl/tiles/linear_quant.inl"
 // clang-format on
 

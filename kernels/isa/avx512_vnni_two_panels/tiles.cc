@@ -31,6 +31,7 @@ using SixBitShape = NarrowScaleShape;
 // clang-format off
 #include "kernels/impl/unroll.inl"
 #include "kernels/impl/tiles/linear_tiles.inl"
+#include "kernels/impl/tiles/quant_scales.inl"
 #include "kernels/impl/tiles/linear_quant.inl"
 // clang-format on
 

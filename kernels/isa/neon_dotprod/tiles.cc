@@ -12,6 +12,7 @@ namespace vllm::kernels::neon_dotprod {
 #include "kernels/impl/tiles/linear_tiles.inl"
 #include "kernels/impl/tiles/pack_units.inl"
 #include "kernels/impl/tiles/pack_int8.inl"
+#include "kernels/impl/tiles/quant_scales.inl"
 #include "kernels/impl/tiles/linear_quant.inl"
 // clang-format on
 

@@ -1,0 +1,40 @@
+// How the tile kernels read the scales and minimums of a panel of a PackedQuantView. Included inside an instruction
+// set's namespace.
+
+// kColumns: columns per scale. block: index of a scale in its row.
+template <int kColumns, bool kMinimums>
+struct Float16Scales {
+  static constexpr bool kHasMinimums = kMinimums;
+  const uint16_t *scales, *minimums;
+
+  void Start(const PackedQuantView& w, int64_t panel) {
+    const int64_t first = panel * w.num_scales() * kPanelRows;
+    scales = w.scales + first;
+    if constexpr (kMinimums) minimums = w.minimums + first;
+  }
+  [[gnu::always_inline]] Vec Scale(int64_t block) const { return Vec::LoadFloat16(scales + block * kPanelRows); }
+  [[gnu::always_inline]] Vec Minimum(int64_t block) const { return Vec::LoadFloat16(minimums + block * kPanelRows); }
+};
+
+// Integers times super scales. The products are exact, because eleven bits of float16 times eight bits fit into
+// float32.
+template <int kColumns, bool kMinimums>
+struct SuperScales {
+  static constexpr bool kHasMinimums = kMinimums;
+  static constexpr int64_t kPerSuper = kSuperColumns / kColumns;
+  static constexpr int64_t kFloatBytes = 2 * kPanelRows, kKinds = kMinimums ? 2 : 1;
+  static constexpr int64_t kSuperBytes = kKinds * (kFloatBytes + kPerSuper * kPanelRows);
+  const uint8_t* supers;
+
+  void Start(const PackedQuantView& w, int64_t panel) { supers = w.supers + panel * w.num_supers() * kSuperBytes; }
+  [[gnu::always_inline]] Vec Scale(int64_t block) const { return Product(block, 0); }
+  [[gnu::always_inline]] Vec Minimum(int64_t block) const { return Product(block, 1); }
+
+ private:
+  [[gnu::always_inline]] Vec Product(int64_t block, int64_t kind) const {
+    const uint8_t* const super = supers + block / kPerSuper * kSuperBytes;
+    const uint8_t* const integers = super + kKinds * kFloatBytes + (kind * kPerSuper + block % kPerSuper) * kPanelRows;
+    return Vec::Mul(Vec::LoadInt8(reinterpret_cast<const int8_t*>(integers)),
+                    Vec::LoadFloat16(reinterpret_cast<const uint16_t*>(super + kind * kFloatBytes)));
+  }
+};
