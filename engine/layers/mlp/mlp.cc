@@ -10,6 +10,7 @@
 #include "engine/config/errors.h"
 #include "engine/config/escape.h"
 #include "engine/layers/for_each_row.h"
+#include "kernels/matrix/packed_activations.h"
 
 namespace vllm {
 
@@ -29,7 +30,7 @@ constexpr std::array<std::pair<std::string_view, kernels::Activation>, 10> kActi
 }};
 
 // With this many rows, reading the weights again for the next rows costs little compared with the arithmetic.
-constexpr int64_t kRowsAtOnce = 256;
+constexpr int64_t kRowsAtOnce = 22 * kernels::kTileRows;
 
 std::vector<OutputSlice> UpSlices(const WeightSource& weights, const std::string& prefix, const MlpSpec& spec,
                                   Shard shard) {
@@ -84,9 +85,13 @@ Mlp::Mlp(const LoadContext& load, const ModelConfig& model, const std::string& p
 
 void Mlp::Forward(const float* x, int64_t num_rows, float* scratch, float* out, const int32_t* lora_slots) const {
   const int64_t num_parts = (num_rows + rows_at_once_ - 1) / rows_at_once_;
+  const int64_t num_tiles = kernels::NumTiles(num_rows);
+  // Full tiles are the fastest, so only the last part may have others.
+  const auto begin_of = [&](int64_t part) {
+    return std::min(num_rows, num_tiles * part / num_parts * kernels::kTileRows);
+  };
   for (int64_t part = 0; part < num_parts; ++part) {
-    const int64_t begin = num_rows * part / num_parts;
-    const int64_t end = num_rows * (part + 1) / num_parts;
+    const int64_t begin = begin_of(part), end = begin_of(part + 1);
     ForwardRows(x + begin * hidden_size_, end - begin, scratch, out + begin * hidden_size_,
                 lora_slots == nullptr ? nullptr : lora_slots + begin);
   }
