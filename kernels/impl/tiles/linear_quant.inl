@@ -324,15 +324,18 @@ struct FourBitRuns {
     constexpr int64_t kRuns = kBlockColumns / 8;
     const int64_t offset = block * kRuns * 64;
     const uint32_t* next = Opaque(units + kRuns * stride);
-#pragma GCC unroll 1
-    for (int64_t run = 0; run < kRuns; ++run) {
+    const auto add = [&](int64_t run) __attribute__((always_inline)) {
       typename Reader::Loaded low[kPanels], high[kPanels];
       ahead.Line();
       Unroll<kPanels>([&](auto p) { reader.Load(codes[p] + offset + run * 64, low[p], high[p]); });
       AddTwoUnits(low, high, units, next, t);
       units += stride;
       next += stride;
-    }
+    };
+    // Memory limits a single row: with fewer instructions per line, the CPU looks farther ahead.
+    if constexpr (kRows * kPanels == 1) return Unroll<kRuns>(add);
+#pragma GCC unroll 1
+    for (int64_t run = 0; run < kRuns; ++run) add(run);
   }
 };
 

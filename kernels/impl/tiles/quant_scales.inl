@@ -21,17 +21,17 @@ struct Float16Scales {
 template <int kColumns, bool kMinimums>
 struct SuperScales {
   static constexpr bool kHasMinimums = kMinimums;
-  static constexpr int64_t kPerSuper = kSuperColumns / kColumns;
-  static constexpr int64_t kFloatBytes = 2 * kPanelRows, kKinds = kMinimums ? 2 : 1;
-  static constexpr int64_t kSuperBytes = kKinds * (kFloatBytes + kPerSuper * kPanelRows);
+  static constexpr uint64_t kPerSuper = kSuperColumns / kColumns;  // unsigned, which is faster to divide by
+  static constexpr uint64_t kFloatBytes = 2 * kPanelRows, kKinds = kMinimums ? 2 : 1;
+  static constexpr uint64_t kSuperBytes = kKinds * (kFloatBytes + kPerSuper * kPanelRows);
   const uint8_t* supers;
 
-  void Start(const PackedQuantView& w, int64_t panel) { supers = w.supers + panel * w.num_supers() * kSuperBytes; }
-  [[gnu::always_inline]] Vec Scale(int64_t block) const { return Product(block, 0); }
-  [[gnu::always_inline]] Vec Minimum(int64_t block) const { return Product(block, 1); }
+  void Start(const PackedQuantView& w, int64_t panel) { supers = w.supers + panel * w.num_supers() * w.super_bytes(); }
+  [[gnu::always_inline]] Vec Scale(int64_t block) const { return Product(static_cast<uint64_t>(block), 0); }
+  [[gnu::always_inline]] Vec Minimum(int64_t block) const { return Product(static_cast<uint64_t>(block), 1); }
 
  private:
-  [[gnu::always_inline]] Vec Product(int64_t block, int64_t kind) const {
+  [[gnu::always_inline]] Vec Product(uint64_t block, uint64_t kind) const {
     const uint8_t* const super = supers + block / kPerSuper * kSuperBytes;
     const uint8_t* const integers = super + kKinds * kFloatBytes + (kind * kPerSuper + block % kPerSuper) * kPanelRows;
     return Vec::Mul(Vec::LoadInt8(reinterpret_cast<const int8_t*>(integers)),
