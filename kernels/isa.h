@@ -11,7 +11,7 @@ namespace vllm::kernels {
 
 // kAvx2 includes FMA and F16C, and kAvx2Vnni adds AVX-VNNI. kAvx512 is AVX-512 F, BW, DQ and VL, kAvx512Vnni adds
 // VNNI, kAvx512Bf16 adds BF16 to that, and kAvx512Amx adds AMX with INT8 and BF16. kNeonDotprod is NEON with sdot,
-// kNeonI8mm adds smmla, and kNeonBf16 adds bfdot to that.
+// kNeonI8mm adds smmla, and kNeonBf16 adds bfdot and bfmmla to that.
 enum class Isa : uint8_t {
   kGeneric,
   kAvx2,

@@ -1,6 +1,8 @@
-// The tile kernels of bfloat16 compiled for AArch64's NEON with bfdot (flags: kernels/CMakeLists.txt). Do not call
-// inline functions that other files also call, unless they are always_inline: the linker keeps one copy of each, and
-// this file's copy would not run on every CPU.
+// The tile kernels of bfloat16 compiled for AArch64's NEON with bfdot and bfmmla (flags: kernels/CMakeLists.txt). Do
+// not call inline functions that other files also call, unless they are always_inline: the linker keeps one copy of
+// each, and this file's copy would not run on every CPU.
+#include <type_traits>
+
 #include "kernels/isa/neon_bf16/dots.h"
 #include "kernels/kernel_tables.h"
 
@@ -12,7 +14,7 @@ namespace vllm::kernels::neon_bf16 {
 #include "kernels/impl/tiles/linear_tiles.inl"
 #include "kernels/impl/tiles/pack_units.inl"
 #include "kernels/impl/tiles/pack_bfloat16.inl"
-#include "kernels/impl/tiles/linear_bfloat16.inl"
+#include "kernels/isa/neon_bf16/linear_bfloat16.inl"
 // clang-format on
 
 }  // namespace vllm::kernels::neon_bf16
