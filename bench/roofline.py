@@ -2,7 +2,7 @@
 """Draws the roofline of the linear kernels and prints a table of what limits each of them.
 
     build/release/bench/machine_probe > probe.json
-    build/release/bench/model_pass_bench 2 21 1 2 4 8 16 32 64 512 > passes.md
+    build/release/bench/model_pass_bench 2 15 1 2 4 8 16 32 64 512 > passes.md
     bench/roofline.py probe.json passes.md docs/pictures/roofline.svg
 
 Needs only Python's standard library. docs/BENCHMARKS.md explains the bounds.
