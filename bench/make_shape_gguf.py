@@ -4,9 +4,9 @@
     pip install gguf==0.19.0 numpy==2.4.6
     bench/make_shape_gguf.py qwen2.5-0.5b|llama-3.2-1b|llama-3.1-8b bf16|q8_0|q4_0|q6_k|q4_k_m OUT.gguf
 
-Tensors get the types that llama-quantize gives them. Q4_K_M stores some tensors in Q6_K. If the length of a row is not a
-multiple of 256, Q5_0 replaces Q4_K, and Q8_0 replaces Q6_K. The vocabulary has the right size but no real words, so the
-file is only good for measuring speed. One tensor at a time is in memory.
+Each tensor has the type that llama-quantize would choose. In a Q4_K_M file some tensors are Q6_K. Blocks of both types have 256
+columns, so tensors with rows of other lengths are Q5_0 instead of Q4_K, and Q8_0 instead of Q6_K. The vocabulary has the right
+size but its words are made up, so use the file only to measure speed. Only one tensor at a time is in memory.
 """
 import argparse
 

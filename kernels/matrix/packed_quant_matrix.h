@@ -69,7 +69,8 @@ struct PackedQuantView {
   const uint16_t* scales = nullptr;    // float16 [num_panels, num_scales(), 16]
   const uint16_t* minimums = nullptr;  // same shape, or null
   // In forms with super scales, instead of these two: [num_panels, num_supers(), super_bytes()]. Each of these blocks
-  // has super scales [16] and super minimums [16] in float16, then int8 scales [256 / scale_columns, 16] and minimums.
+  // has super scales [16] and super minimums [16] in float16, then int8 scales [256 / scale_columns, 16] and minimums,
+  // but no minimums unless has_minimums.
   const uint8_t* supers = nullptr;
   bool has_minimums = false;
   int32_t bits = 8;  // this and the next three: see PackedQuantForm
