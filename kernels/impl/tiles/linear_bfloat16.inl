@@ -12,7 +12,7 @@ struct BFloat16Tile : BFloat16Shape {
     const uint32_t* units = x.units + row;
     const uint8_t* panels[kPanels];
     for (int p = 0; p < kPanels; ++p) panels[p] = static_cast<const uint8_t*>(w.data) + (panel + p) * panel_bytes;
-    PanelPrefetch<kRows, kPanels> ahead(x, row, panels[0], panel_bytes);
+    PanelPrefetch<kRows, kPanels> ahead(x, panels[0], panel_bytes);
     Vec sums[kRows][kPanels];
     Unroll<kRows>([&](auto r) { Unroll<kPanels>([&](auto p) { sums[r][p] = Vec::Zero(); }); });
     constexpr int kParts = 4;

@@ -161,7 +161,7 @@ struct WideScaleTile : WideScaleShape {
       scales[p] = w.scales + (panel + p) * num_scales * kPanelRows;
     }
     const int64_t stride = x.num_rows;
-    PanelPrefetch<kRows, kPanels> ahead(x, row, codes[0], panel_bytes);
+    PanelPrefetch<kRows, kPanels> ahead(x, codes[0], panel_bytes);
     const uint32_t* units = x.units + row;
     const float* x_scales = x.scales + row;
     const int32_t* offsets = x.offsets + row;
@@ -360,7 +360,7 @@ struct NarrowScaleTile : Runs::Shape {
       scales[p].Start(w, panel + p);
     }
     const int64_t stride = x.num_rows;
-    PanelPrefetch<kRows, kPanels> ahead(x, row, codes[0], panel_bytes);
+    PanelPrefetch<kRows, kPanels> ahead(x, codes[0], panel_bytes);
     const uint32_t* units = x.units + row;
     const float *x_scales = x.scales + row, *x_sums = kMinimums ? x.sums + row : nullptr;
     const int32_t* offsets = x.offsets + row;

@@ -43,13 +43,10 @@ struct TileInput {
   int64_t num_scales;
   int64_t begin;
   int64_t num_rows;
-  int64_t tile, num_tiles;  // its index in its group of tiles, and their number
+  int64_t pass, prefetch_step;  // see PanelPrefetch
 
-  TileInput(const PackedActivationsView& x, int64_t index, int64_t group_begin, int64_t group_end)
-      : begin(TileBegin(x.num_rows, index)),
-        num_rows(TileBegin(x.num_rows, index + 1) - begin),
-        tile(index - group_begin),
-        num_tiles(group_end - group_begin) {
+  TileInput(const PackedActivationsView& x, int64_t first_row, int64_t rows, int64_t first_pass, int64_t step)
+      : begin(first_row), num_rows(rows), pass(first_pass), prefetch_step(step) {
     units = x.units + begin * x.num_units;
     num_scales = x.num_scales();
     scales = x.scales + begin * num_scales;
@@ -59,23 +56,26 @@ struct TileInput {
 };
 
 // Prefetches weights into L2. A kernel calls Line for each line of codes that it loads from each of its kPanels panels.
-// If two passes multiply the same panels, each prefetches half of the next panels, because the first would otherwise
-// wait for memory, and memory for the second. With more passes, one of them needs little of their time for memory, so
-// each prefetches the bytes that are kPrefetchBytes ahead, most of which the first has already fetched.
+// If several passes multiply the same panels by different rows, each prefetches an equal part of the next panels.
+// Otherwise the first would wait for memory, and memory for the others. Each call of Line then advances by less than a
+// line, so most lines are prefetched several times, which costs less than to count.
 inline constexpr int64_t kPrefetchBytes = 32 << 10, kMaxPrefetchBytes = 256 << 10;
 
 template <int kRows, int kPanels>
 class PanelPrefetch {
  public:
+  // The bytes by which each call of Line advances in each panel, if there are num_passes passes.
+  static int64_t Step(int64_t num_passes) { return (64 + num_passes - 1) / num_passes; }
+
   // panel_bytes: from one panel to the next.
-  [[gnu::always_inline]] PanelPrefetch(const TileInput& x, int64_t row, const uint8_t* panels, int64_t panel_bytes) {
-    next_ = panels + kPrefetchBytes;
-    const int64_t bytes = kPanels * panel_bytes, passes_per_tile = (x.num_rows + kRows - 1) / kRows;
-    if (x.num_tiles * passes_per_tile != 2) return;
-    const int64_t ahead = bytes < kMaxPrefetchBytes ? bytes : kMaxPrefetchBytes;
-    next_ = panels + (ahead > kPrefetchBytes ? ahead : kPrefetchBytes);
-    if (x.tile > 0 || row > 0) next_ += bytes / 2;
-    step_ = 32;
+  [[gnu::always_inline]] PanelPrefetch(const TileInput& x, const uint8_t* panels, int64_t panel_bytes)
+      : next_(panels + kPrefetchBytes), step_(x.prefetch_step) {
+    if (step_ == 64) return;
+    const int64_t bytes = kPanels * panel_bytes, ahead = bytes < kMaxPrefetchBytes ? bytes : kMaxPrefetchBytes;
+    next_ = panels + (ahead > kPrefetchBytes ? ahead : kPrefetchBytes) + (bytes * step_ >> 6) * x.pass;
+    if (x.pass * step_ < 64) return;
+    next_ = panels;  // earlier passes have prefetched all
+    step_ = 0;
   }
   // With a single row, prefetches only if kOneRow: that helps kernels that take long to unpack a line, and slows the
   // others down. Uses a loop instead of Unroll, because g++ drops a call of a lambda that only prefetches.
@@ -89,15 +89,26 @@ class PanelPrefetch {
 
  private:
   const uint8_t* next_;
-  int64_t step_ = 64;
+  int64_t step_;
 };
 
+// Multiplies num_rows rows, at most kRows.
 template <typename Kernel, int kRows, int kPanels>
-static inline void RunTile(const Kernel& kernel, const TileInput& tile, int64_t row, int64_t panel) {
-  if constexpr (kRows > 0) {
-    if (tile.num_rows - row < kRows) return RunTile<Kernel, kRows - 1, kPanels>(kernel, tile, row, panel);
-    kernel.template Run<kRows, kPanels>(tile, row, panel);
-    if (tile.num_rows - row > kRows) RunTile<Kernel, kRows, kPanels>(kernel, tile, row + kRows, panel);
+static inline void RunRows(const Kernel& kernel, const TileInput& tile, int64_t row, int64_t num_rows, int64_t panel) {
+  if constexpr (kRows > 1) {
+    if (num_rows < kRows) return RunRows<Kernel, kRows - 1, kPanels>(kernel, tile, row, num_rows, panel);
+  }
+  kernel.template Run<kRows, kPanels>(tile, row, panel);
+}
+
+// If the tile has more than kRows rows, divides them evenly: 8 rows are 4 and 4 instead of 6 and 2.
+template <typename Kernel, int kRows, int kPanels>
+static inline void RunTile(const Kernel& kernel, TileInput& tile, int64_t panel) {
+  int64_t row = 0;
+  for (int64_t passes = (tile.num_rows + kRows - 1) / kRows; passes > 0; --passes, ++tile.pass) {
+    const int64_t rows = (tile.num_rows - row + passes - 1) / passes;
+    RunRows<Kernel, kRows, kPanels>(kernel, tile, row, rows, panel);
+    row += rows;
   }
 }
 
@@ -108,9 +119,23 @@ inline constexpr int64_t kTileGroupBytes = 384 << 10;
 template <typename Kernel, int kRows, int kPanels>
 static inline int64_t RunPanels(const Kernel& kernel, const PackedActivationsView& x, int64_t tile_begin,
                                 int64_t tile_end, int64_t panel, int64_t panel_end) {
+  // TileBegin of each tile, without a division for each.
+  const int64_t num_tiles = NumTiles(x.num_rows), least_rows = x.num_rows / num_tiles;
+  const int64_t more = x.num_rows % num_tiles, more_at_begin = more * tile_begin % num_tiles;
+  const int64_t group_begin = TileBegin(x.num_rows, tile_begin);
+  const int64_t step =
+      PanelPrefetch<kRows, kPanels>::Step((tile_end - tile_begin) * ((least_rows + kRows - 1) / kRows));
   for (; panel + kPanels <= panel_end; panel += kPanels) {
+    int64_t begin = group_begin, remainder = more_at_begin, pass = 0;
     for (int64_t tile = tile_begin; tile < tile_end; ++tile) {
-      RunTile<Kernel, kRows, kPanels>(kernel, TileInput(x, tile, tile_begin, tile_end), 0, panel);
+      remainder += more;
+      const bool has_more = remainder >= num_tiles;
+      if (has_more) remainder -= num_tiles;
+      const int64_t rows = least_rows + (has_more ? 1 : 0);
+      TileInput input(x, begin, rows, pass, step);
+      RunTile<Kernel, kRows, kPanels>(kernel, input, panel);
+      pass = input.pass;
+      begin += rows;
     }
   }
   return panel;

@@ -12,7 +12,7 @@ struct BFloat16Tile : BFloat16Shape {
   void Run(const TileInput& x, int64_t row, int64_t panel) const {
     static_assert(kPanels == 1);
     const uint8_t* const codes = static_cast<const uint8_t*>(w.data) + panel * panel_bytes;
-    PanelPrefetch<kRows, 1> ahead(x, row, codes, panel_bytes);
+    PanelPrefetch<kRows, 1> ahead(x, codes, panel_bytes);
     std::conditional_t<kRows == 1, OneRow, RowPairs<kRows>> sums;
     constexpr int kParts = 4;
     for (int64_t part = 0, u = 0; part < kParts; ++part) {
