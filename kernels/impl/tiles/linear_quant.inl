@@ -114,6 +114,11 @@ template <int kRows, int kPanels, typename Loaded, typename Sums>
   }
 }
 
+// Whether a block of 4- or 5-bit codes adds the low halves of its bytes before the high halves. With both at once, g++
+// spills codes of two panels to the stack.
+template <typename Sums, int kRows, int kPanels>
+inline constexpr bool kHalvesApart = kPanels > 1 && !IntTile<Sums, kRows, kPanels>::kTwoUnits;
+
 // Adds the dot products of num_runs runs of one-byte codes. num_runs is even.
 template <int kUnroll, int kRows, int kPanels>
 [[gnu::always_inline]] static inline void AddByteRuns(const uint8_t* const (&codes)[kPanels],
@@ -222,6 +227,31 @@ struct FiveBitRuns {
     Bytes upper[kPanels];  // in step `run`, bits 0 and 4 of each byte belong to its two codes
     ahead.template Line<true>();
     Unroll<kPanels>([&](auto p) { upper[p] = Bytes::Load(codes[p] + offset + kRuns * 64); });
+    if constexpr (kHalvesApart<Sums, kRows, kPanels>) {
+#pragma GCC unroll 1
+      for (int64_t run = 0; run < kRuns; ++run, units += stride) {
+        SixBitCodes low[kPanels];
+        ahead.template Line<true>();
+        Unroll<kPanels>([&](auto p) {
+          const Bytes lower = Bytes::Load(codes[p] + offset + run * 64);
+          low[p] = SixBitCodes::From(lower.And(15).Or(upper[p].template ShiftLeft<4>().And(16)));
+          upper[p] = upper[p].template ShiftRight<1>();
+        });
+        t.template AddDots<0>(low, units);
+      }
+      Unroll<kPanels>([&](auto p) { upper[p] = Bytes::Load(codes[p] + offset + kRuns * 64); });
+#pragma GCC unroll 1
+      for (int64_t run = 0; run < kRuns; ++run, units += stride) {
+        SixBitCodes high[kPanels];
+        Unroll<kPanels>([&](auto p) {
+          const Bytes lower = Bytes::Load(codes[p] + offset + run * 64);
+          high[p] = SixBitCodes::From(lower.template ShiftRight<4>().And(15).Or(upper[p].And(16)));
+          upper[p] = upper[p].template ShiftRight<1>();
+        });
+        t.template AddDots<0>(high, units);
+      }
+      return;
+    }
     const uint32_t* next = Opaque(units + kRuns * stride);
 #pragma GCC unroll 1
     for (int64_t run = 0; run < kRuns; ++run) {
@@ -278,6 +308,15 @@ struct SixBitRuns {
       });
     };
     const uint32_t* next = Opaque(units + stride);
+    if constexpr (kHalvesApart<Sums, kRows, kPanels>) {
+#pragma GCC unroll 1
+      for (int64_t run = 0; run < kRuns; ++run, units += stride) {
+        SixBitCodes loaded[kPanels];
+        load(run, loaded);
+        t.template AddDots<0>(loaded, units);
+      }
+      return;
+    }
 #pragma GCC unroll 1
     for (int64_t run = 0; run < kRuns; run += 2) {
       SixBitCodes first[kPanels], second[kPanels];
@@ -323,6 +362,22 @@ struct FourBitRuns {
                                        IntTile<Sums, kRows, kPanels>& t) const {
     constexpr int64_t kRuns = kBlockColumns / 8;
     const int64_t offset = block * kRuns * 64;
+    if constexpr (kHalvesApart<Sums, kRows, kPanels>) {
+#pragma GCC unroll 1
+      for (int64_t run = 0; run < kRuns; ++run, units += stride) {
+        typename Reader::Loaded low[kPanels], high[kPanels];
+        ahead.Line();
+        Unroll<kPanels>([&](auto p) { reader.Load(codes[p] + offset + run * 64, low[p], high[p]); });
+        t.template AddDots<0>(low, units);
+      }
+#pragma GCC unroll 1
+      for (int64_t run = 0; run < kRuns; ++run, units += stride) {
+        typename Reader::Loaded low[kPanels], high[kPanels];
+        Unroll<kPanels>([&](auto p) { reader.Load(codes[p] + offset + run * 64, low[p], high[p]); });
+        t.template AddDots<0>(high, units);
+      }
+      return;
+    }
     const uint32_t* next = Opaque(units + kRuns * stride);
     const auto add = [&](int64_t run) __attribute__((always_inline)) {
       typename Reader::Loaded low[kPanels], high[kPanels];
