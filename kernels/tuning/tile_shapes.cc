@@ -20,19 +20,35 @@ namespace vllm::kernels {
 
 namespace {
 
-constexpr int64_t kRows = 48, kOutputs = 448, kColumns = 896;
-constexpr int kRounds = 6;
+constexpr int64_t kRows = kMinRowsOfTwoPanels, kOutputs = 192, kColumns = 896;
+constexpr int kRounds = 8;
 
 // In the order of the enumerators of TileShape.
 constexpr std::string_view kShapeNames[] = {"one_panel", "two_panels"};
 
 #if defined(__x86_64__)
-Kernels WithTwoPanels(const Kernels& one_panel, TileKernels& tiles) {
-  tiles = *one_panel.tiles;
-  tiles.linear_quant = kAvx512VnniTwoPanelsLinearQuant;
-  Kernels table = one_panel;
-  table.tiles = &tiles;
-  return table;
+template <Isa kIsa>
+void LinearQuantTwoPanels(const PackedActivationsView& x, const PackedQuantView& w, const float* bias, float* y,
+                          int64_t y_stride, int64_t panel_begin, int64_t panel_end) {
+  const bool has_many_rows = x.num_rows >= kMinRowsOfTwoPanels;
+  (has_many_rows ? kAvx512VnniTwoPanelsLinearQuant : KernelsFor(kIsa).tiles->linear_quant)(x, w, bias, y, y_stride,
+                                                                                           panel_begin, panel_end);
+}
+
+// The kernels of kIsa, with two panels for many rows.
+template <Isa kIsa>
+const Kernels& WithTwoPanels() {
+  static const TileKernels tiles = [] {
+    TileKernels copy = *KernelsFor(kIsa).tiles;
+    copy.linear_quant = LinearQuantTwoPanels<kIsa>;
+    return copy;
+  }();
+  static const Kernels kernels = [] {
+    Kernels copy = KernelsFor(kIsa);
+    copy.tiles = &tiles;
+    return copy;
+  }();
+  return kernels;
 }
 #endif
 
@@ -87,10 +103,7 @@ const Kernels& KernelsFor(Isa isa, TileShape shape) {
   if (shape == TileShape::kOnePanel) return KernelsFor(isa);
   VLLM_CHECK(HasTwoPanels(isa));
 #if defined(__x86_64__)
-  static TileKernels vnni_tiles, bf16_tiles;
-  static const Kernels vnni = WithTwoPanels(KernelsFor(Isa::kAvx512Vnni), vnni_tiles);
-  static const Kernels bf16 = WithTwoPanels(KernelsFor(Isa::kAvx512Bf16), bf16_tiles);
-  return isa == Isa::kAvx512Vnni ? vnni : bf16;
+  return isa == Isa::kAvx512Vnni ? WithTwoPanels<Isa::kAvx512Vnni>() : WithTwoPanels<Isa::kAvx512Bf16>();
 #else
   return KernelsFor(isa);
 #endif

@@ -2,6 +2,7 @@
 // a short measurement finds out. Every shape gives the same results. Any thread may call these functions.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,7 +13,9 @@
 namespace vllm::kernels {
 
 // 12 rows by one panel, which needs a load for each dot product, or 6 rows by two panels, which needs a load for every
-// two but unpacks codes for fewer rows.
+// two but unpacks codes for fewer rows. kTwoPanels uses two panels only for many rows: with few, memory is the limit,
+// and it delivers one panel faster than two at a time.
+inline constexpr int64_t kMinRowsOfTwoPanels = 64;
 enum class TileShape : uint8_t { kOnePanel, kTwoPanels };
 // Returns "one_panel" or "two_panels".
 std::string_view ToString(TileShape shape);
