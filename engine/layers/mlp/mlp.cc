@@ -30,7 +30,7 @@ constexpr std::array<std::pair<std::string_view, kernels::Activation>, 10> kActi
 }};
 
 // With this many rows, reading the weights again for the next rows costs little compared with the arithmetic.
-constexpr int64_t kRowsAtOnce = 22 * kernels::kTileRows;
+constexpr int64_t kRowsAtOnce = 8 * kernels::kTileRows;
 
 std::vector<OutputSlice> UpSlices(const WeightSource& weights, const std::string& prefix, const MlpSpec& spec,
                                   Shard shard) {
