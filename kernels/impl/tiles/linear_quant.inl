@@ -428,6 +428,10 @@ struct NarrowScaleTile : Runs::Shape {
       Unroll<kRows>([&](auto r) { Unroll<kPanels>([&](auto p) { group[r][p] = Vec::Zero(); }); });
       const int64_t end = block + kBlocks < num_blocks ? block + kBlocks : num_blocks;
       output.template Prefetch<kRows, kPanels, 3>(x.begin + row, panel, num_scales - 1 - scale);
+      // One row reads the scales as a stream; several take so long that the next panel's scales must be prefetched.
+      if (kRows > 1 && x.pass == 0) {
+        Unroll<kPanels>([&](auto p) { scales[p].template Prefetch<kBlocks>(block + kPanels * num_blocks); });
+      }
       for (; block < end; ++block) {
         t.Start(offsets);
         offsets += stride;

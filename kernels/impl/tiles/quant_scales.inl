@@ -1,6 +1,12 @@
 // How the tile kernels read the scales and minimums of a panel of a PackedQuantView. Included inside an instruction
 // set's namespace.
 
+template <int64_t kBytes>
+[[gnu::always_inline]] static inline void PrefetchLines(const void* p) {
+#pragma GCC unroll 8
+  for (int64_t i = 0; i < kBytes; i += 64) __builtin_prefetch(static_cast<const uint8_t*>(p) + i, 0, 2);
+}
+
 // kColumns: columns per scale. block: index of a scale in its row.
 template <int kColumns, bool kMinimums>
 struct Float16Scales {
@@ -14,6 +20,12 @@ struct Float16Scales {
   }
   [[gnu::always_inline]] Vec Scale(int64_t block) const { return Vec::LoadFloat16(scales + block * kPanelRows); }
   [[gnu::always_inline]] Vec Minimum(int64_t block) const { return Vec::LoadFloat16(minimums + block * kPanelRows); }
+  // Prefetches into L2 the lines of kCount blocks, which may belong to a later panel.
+  template <int64_t kCount>
+  [[gnu::always_inline]] void Prefetch(int64_t block) const {
+    PrefetchLines<kCount * kPanelRows * 2>(scales + block * kPanelRows);
+    if constexpr (kMinimums) PrefetchLines<kCount * kPanelRows * 2>(minimums + block * kPanelRows);
+  }
 };
 
 // Integers times super scales. The products are exact, because eleven bits of float16 times eight bits fit into
@@ -29,6 +41,11 @@ struct SuperScales {
   void Start(const PackedQuantView& w, int64_t panel) { supers = w.supers + panel * w.num_supers() * w.super_bytes(); }
   [[gnu::always_inline]] Vec Scale(int64_t block) const { return Product(static_cast<uint64_t>(block), 0); }
   [[gnu::always_inline]] Vec Minimum(int64_t block) const { return Product(static_cast<uint64_t>(block), 1); }
+  template <int64_t kCount>
+  [[gnu::always_inline]] void Prefetch(int64_t block) const {
+    constexpr uint64_t kBytesPerBlock = kSuperBytes / kPerSuper;
+    PrefetchLines<kCount * kBytesPerBlock>(supers + static_cast<uint64_t>(block) * kBytesPerBlock);
+  }
 
  private:
   [[gnu::always_inline]] Vec Product(uint64_t block, uint64_t kind) const {
