@@ -1,19 +1,18 @@
 #!/usr/bin/env python3
 """Compares vllmcli with llama-bench and llama-batched-bench on the same GGUF file.
 
-    bench/compare_peers.py MODEL.gguf [--rounds 3] [--threads 2] [--streams 8,16,32] [--prefill 512]
+    bench/compare_peers.py MODEL.gguf [--rounds 3] [--threads 2] [--streams 1,8,16,32] [--prefill 512]
                            [--peer NAME=DIRECTORY[,OPTION...]]... [--option=OPTION]...
-                           [--our-model OTHER.gguf] [--figures FILE.json]
+                           [--our-model OTHER.gguf] [--figures FILE.json] [--prompt 128] [--generate 64]
 
-The programs take turns, and machine_probe runs before each measurement. DIRECTORY contains a peer's programs, and the
-peer's OPTIONs are passed to them, as in --peer 'ik=/opt/ik/bin,-rtr 1,-fa 1'. Without --peer, llama-bench and
+The programs take turns, and machine_probe runs before vllmcli's turn. DIRECTORY contains a peer's programs, and the
+peer's OPTIONS are passed to them, as in --peer 'ik=/opt/ik/bin,-rtr 1,-fa 1'. Without --peer, llama-bench and
 llama-batched-bench are looked up on PATH, and skipped if they are missing.
 --our-model gives vllmcli another file of the same model, for example to quantize it with --option=--quantization=int8.
---figures reads the figures of earlier calls with the same arguments from a file, and adds the new ones to it.
-Prints medians in tokens/s, the ratio to the best peer, and vllmcli's share of the machine's limit. For prefill and
-for several streams, the limit is two operations per weight and token, at the peak rate of vdpbf16ps (files with more
-than 12 bits per weight) or vpdpbusd. For one stream, the limit is reading the file once per token, at the read
-bandwidth. With --option the share is omitted, because vllmcli's weights may differ from the file's.
+--prompt, --generate: tokens of each of several streams. One stream has a prompt of at most 8 tokens and generates 64.
+--figures reads the figures of earlier calls from a file, and adds the new ones to it. bench/peers_table.py prints several
+such files as one table.
+Prints medians in tokens/s, the ratio to the best peer, and vllmcli's share of the bound (bench/gguf_bounds.py).
 """
 import argparse
 import csv
@@ -26,8 +25,11 @@ import statistics
 import subprocess
 import sys
 
+from gguf_bounds import Bounds
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.path.join(ROOT, "build", "release")
+WARM_PREFILL = 512  # tokens; longer prompts are timed without a run before
 
 
 def run(command, stderr=subprocess.PIPE):
@@ -51,7 +53,8 @@ class Ours:
         return json.loads(text)["percentiles"]["50"]
 
     def prefill(self, tokens):
-        return tokens / self.seconds(tokens, 1, 1, 3 if tokens <= 512 else 1)
+        few = tokens <= WARM_PREFILL
+        return tokens / self.seconds(tokens, 1, 1, 3 if few else 1, 1 if few else 0)
 
     def decode(self, tokens):
         return tokens / (self.seconds(8, tokens + 1, 1, 2) - self.seconds(8, 1, 1, 2))
@@ -66,10 +69,12 @@ class Peer:
             return os.path.join(directory, program) if directory else shutil.which(program)
         self.name, self.model, self.threads, self.options = name, model, str(threads), options
         self.bench, self.batched = find("llama-bench"), find("llama-batched-bench")
+        usage = subprocess.run([self.bench, "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
+        self.no_warmup = ["--no-warmup"] if "--no-warmup" in usage else ["-w", "0"]
 
     def llama_bench(self, prompt, tokens):
-        text = run([self.bench, "-m", self.model, "-t", self.threads, "-p", str(prompt), "-n", str(tokens), "-r", "2", "-o", "csv",
-                    *self.options])
+        text = run([self.bench, "-m", self.model, "-t", self.threads, "-p", str(prompt), "-n", str(tokens), "-r", "1", "-o", "csv",
+                    *(self.no_warmup if prompt > WARM_PREFILL else []), *self.options])
         return float(list(csv.DictReader(io.StringIO(text[text.index("build_commit"):])))[0]["avg_ts"])
 
     def prefill(self, tokens):
@@ -94,11 +99,13 @@ def main():
     parser.add_argument("model")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--streams", default="8,16,32")
+    parser.add_argument("--streams", default="1,8,16,32")
+    parser.add_argument("--prompt", type=int, default=128)
     parser.add_argument("--prefill", default="512")
     parser.add_argument("--peer", action="append", default=[])
     parser.add_argument("--option", action="append", default=[], help="option for vllmcli, as in --option=--kv-cache-dtype=int8")
     parser.add_argument("--our-model", help="file for vllmcli (default: MODEL)")
+    parser.add_argument("--generate", type=int, default=64)
     parser.add_argument("--figures", help="file that keeps the figures")
     args = parser.parse_args()
     our_model = args.our_model or args.model
@@ -112,54 +119,40 @@ def main():
         peers.append(Peer("llama.cpp", None, args.model, args.threads, []))
     runners = [Ours(our_model, args.threads, args.option), *peers]
 
-    tasks = [(f"prefill {n}", lambda r, n=int(n): r.prefill(n)) for n in args.prefill.split(",") if n]
-    tasks += [("decode, 1 stream", lambda r: r.decode(64))]
-    tasks += [(f"decode, {n} streams", lambda r, n=int(n): r.streams(n, 128, 64)) for n in args.streams.split(",") if n]
-    figures = {(task, runner.name): [] for task, _ in tasks for runner in runners}
-    probes = {task: [] for task, _ in tasks}
+    tasks = [(f"prefill {n}", int(n), lambda r, n=int(n): r.prefill(n)) for n in args.prefill.split(",") if n]
+    for count in [int(n) for n in args.streams.split(",") if n]:
+        tasks += [(f"streams {count}", count, lambda r, n=count: r.decode(64) if n == 1 else r.streams(n, args.prompt, args.generate))]
+    figures = {}  # of a task: {program: tokens per second in each round}
     if args.figures and os.path.exists(args.figures):
         with open(args.figures) as file:
-            for task, name, values in json.load(file):
-                (probes[task] if name is None else figures[task, name]).extend(values)
+            figures = json.load(file)
+    quantization = [option.split("=")[1] for option in args.option if option.startswith("--quantization=")]
+    bounds = Bounds(our_model, *quantization)
     for _ in range(args.rounds):
-        for task, measure in tasks:
+        for task, count, measure in tasks:
+            of_task = figures.setdefault(task, {})
+            limits = json.loads(run([os.path.join(BUILD, "bench", "machine_probe"), str(args.threads)]))
+            bound = bounds.prefill(count, limits) if task.startswith("prefill") else bounds.decode(count, limits)
+            of_task.setdefault("bound", []).append(float(f"{bound:.4g}"))
             for runner in runners:
-                probes[task].append(json.loads(run([os.path.join(BUILD, "bench", "machine_probe"), str(args.threads)])))
                 value = measure(runner)
                 if value is not None:
-                    figures[task, runner.name].append(value)
+                    of_task.setdefault(runner.name, []).append(float(f"{value:.4g}"))
 
     if args.figures:
         with open(args.figures, "w") as file:
-            json.dump([[task, name, values] for (task, name), values in figures.items()] +
-                      [[task, None, values] for task, values in probes.items()], file)
+            file.write(json.dumps(figures).replace("}, ", "},\n ") + "\n")
 
-    size = os.path.getsize(our_model)
-    shown = json.loads(run([os.path.join(BUILD, "vllmcli"), "show", "-m", our_model, "--json"]))
-    weights = shown["parameters"]
-    table = shown["vocab_size"] * shown["hidden_size"]
-    # No token is multiplied by the embedding matrix. The LM head multiplies every generated token, but only the last
-    # token of a prompt.
-    in_layers = weights - (table if shown["tie_word_embeddings"] else 2 * table)
-    instruction = "bfloat16" if size / weights > 1.5 else "int8"
-
-    def limit(task, probe):
-        if task == "decode, 1 stream":
-            return probe["read"] / size
-        return probe[instruction] / 2 / (in_layers if task.startswith("prefill") else in_layers + table)
-
-    print(f"{args.model}: {size / 1e6:.0f} MB, {args.threads} threads, medians of {len(figures[tasks[0][0], 'vllmcli'])} rounds, tokens/s")
-    print("| |", " | ".join(runner.name for runner in runners), "| ratio to best peer | % of limit | machine |")
+    print(f"{our_model}: {args.threads} threads, medians of {args.rounds} rounds, tokens/s")
+    print("| |", " | ".join(runner.name for runner in runners), "| ratio to best peer | bound | share of it |")
     print("|---" * (len(runners) + 4) + "|")
-    for task, _ in tasks:
-        medians = [statistics.median(figures[task, r.name]) if figures[task, r.name] else None for r in runners]
-        cells = ["-" if value is None else f"{value:.1f}" for value in medians]
-        others = [value for value in medians[1:] if value is not None]
-        ratio = f"{medians[0] / max(others):.2f}" if others else "-"
-        probe = {key: statistics.median(p[key] for p in probes[task]) for key in ("read", "bfloat16", "int8")}
-        share = "-" if args.option else f"{medians[0] / limit(task, probe) * 100:.0f} %"
-        machine = f"read {probe['read'] / 1e9:.0f} GB/s, bf16 {probe['bfloat16'] / 1e9:.0f}, int8 {probe['int8'] / 1e9:.0f} Gop/s"
-        print("|", task, "|", " | ".join(cells), "|", ratio, "|", share, "|", machine, "|")
+    for task, _, _ in tasks:
+        medians = {name: statistics.median(values) for name, values in figures[task].items()}
+        ours, bound = medians["vllmcli"], medians["bound"]
+        cells = [f"{medians[runner.name]:.1f}" if runner.name in medians else "-" for runner in runners]
+        others = [value for name, value in medians.items() if name not in ("vllmcli", "bound")]
+        ratio = f"{ours / max(others):.2f}" if others else "-"
+        print("|", task, "|", " | ".join(cells), "|", ratio, "|", f"{bound:.1f} | {ours / bound * 100:.0f} % |")
 
 
 if __name__ == "__main__":

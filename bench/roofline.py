@@ -12,12 +12,8 @@ import json
 import math
 import sys
 
-# Of an instruction set where vpdpbusd and float multiply-adds share their units: for each 128 columns of one output, dot
-# products / (dot products + multiplications + multiply-adds), see docs/BENCHMARKS.md. K-quants also multiply 8 scales and
-# minimums by super scales, once for the 12 rows of a tile.
-K_QUANTS = 32 / (41 + 8 / 12)
-SCALE_BOUND = {"bfloat16": 1.0, "int8": 32 / 34, "int4": 32 / 37, "Q8_0": 32 / 37, "Q4_0": 32 / 37, "Q5_0": 32 / 37,
-               "Q4_K": K_QUANTS, "Q5_K": K_QUANTS, "Q6_K": K_QUANTS}
+from gguf_bounds import SCALE_BOUND
+
 COLORS = ["#1b6ca8", "#c0392b", "#27803b", "#8e44ad", "#d35400", "#16806a", "#7f6000", "#b03a7a", "#444444"]
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 940, 560, 70, 190, 30, 50
 

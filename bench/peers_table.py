@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+"""Prints the figures of bench/compare_peers.py as a Markdown table.
+
+    bench/peers_table.py NAME=FIGURES.json...
+
+A row has the medians of two measurements of one model, where both exist. The last column is vllmcli's share of the bound
+(bench/gguf_bounds.py), the median of the shares of the rounds.
+"""
+import json
+import statistics
+import sys
+
+ROWS = [("prefill of 512 / 2,048", ["prefill 512", "prefill 2048"]), ("1 / 4 streams", ["streams 1", "streams 4"]),
+        ("16 / 64 streams", ["streams 16", "streams 64"])]
+
+
+def show(value):
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def main():
+    names, rows, rounds = [], [], set()
+    for argument in sys.argv[1:]:
+        model, _, path = argument.partition("=")
+        with open(path) as file:
+            figures = json.load(file)
+        for label, tasks in ROWS:
+            tasks = [task for task in tasks if task in figures]
+            if not tasks:
+                continue
+            programs = [name for name in figures[tasks[0]] if name != "bound"]
+            names += [name for name in programs if name not in names]
+            rows.append((f"{model}: {label}", [figures[task] for task in tasks]))
+            rounds.update(len(of_task["vllmcli"]) for _, of in rows for of_task in of)
+    print("| | " + " | ".join(names) + " | vs the better | share of the bound |")
+    print("|---" * (len(names) + 3) + "|")
+    for label, tasks in rows:
+        medians = [{name: statistics.median(values) for name, values in of_task.items()} for of_task in tasks]
+        cells = [" / ".join(show(m[name]) for m in medians if name in m) for name in names]
+        others = [max((m[name] for name in names[1:] if name in m), default=None) for m in medians]
+        ratios = [f"{m['vllmcli'] / other:.2f}" for m, other in zip(medians, others) if other]
+        shares = [statistics.median(a / b for a, b in zip(t["vllmcli"], t["bound"])) * 100 for t in tasks]
+        cells += [" / ".join(ratios), " / ".join(f"{share:.0f}" for share in shares) + " %"]
+        print(f"| {label} | " + " | ".join(cells) + " |")
+    print(f"\nrounds: {', '.join(str(count) for count in sorted(rounds))}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
