@@ -86,7 +86,7 @@ void BM_Linear(benchmark::State& state, kernels::DType dtype) {
   const std::vector<kernels::PackedMatrix> weights = Plain(shape, dtype, kFromMemory);
   const std::vector<float> x = Ramp(shape.rows * shape.in);
   std::vector<float> y(static_cast<size_t>(shape.rows * shape.out));
-  const kernels::Kernels& kernels = kernels::KernelsFor(BenchIsa());
+  const kernels::Kernels& kernels = BenchKernels();
   Rotate(state, weights, [&](const kernels::PackedMatrixView& w) {
     kernels.linear(x.data(), shape.in, shape.rows, w, nullptr, y.data(), shape.out, 0, w.num_panels());
   });
@@ -96,7 +96,7 @@ void BM_Linear(benchmark::State& state, kernels::DType dtype) {
 // Packs x in every iteration, as a layer does.
 void BM_TilesBFloat16(benchmark::State& state, int64_t rotating_bytes) {
   const Shape shape = ShapeOf(state);
-  const kernels::TileKernels& tiles = *kernels::KernelsFor(BenchIsa()).tiles;
+  const kernels::TileKernels& tiles = *BenchKernels().tiles;
   if (tiles.linear_bfloat16 == nullptr) {
     state.SkipWithError("this instruction set has no bfloat16 dot product");
     return;
@@ -118,7 +118,7 @@ void BM_TilesBFloat16(benchmark::State& state, int64_t rotating_bytes) {
 void BM_TilesQuant(benchmark::State& state, const kernels::PackedQuantForm& form, int64_t rotating_bytes) {
   const Shape shape = ShapeOf(state);
   const Limits limits = LimitsFor(Instruction::kDotInt8);
-  const kernels::TileKernels& tiles = *kernels::KernelsFor(BenchIsa()).tiles;
+  const kernels::TileKernels& tiles = *BenchKernels().tiles;
   const std::vector<uint8_t> codes(static_cast<size_t>(shape.in), 7);
   const std::vector<float> scales(static_cast<size_t>(shape.in), 0.5f);
   const auto make = [&](int64_t rows) {

@@ -3,14 +3,24 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 
 #include "kernels/isa.h"
+#include "kernels/tuning/tile_shapes.h"
 #include "tests/support/test_isa.h"
 
 namespace vllm {
 
 // Returns the instruction set to measure: $VLLMCLI_ISA if it is set and supported, else the best one of this CPU.
 inline kernels::Isa BenchIsa() { return testing_support::IsaFromEnvironment().value_or(kernels::BestIsa()); }
+
+// Returns the kernels of BenchIsa() with the shape of tiles that $VLLMCLI_BENCH_TILES names, "one_panel" if it is not
+// set.
+inline const kernels::Kernels& BenchKernels() {
+  const char* name = std::getenv("VLLMCLI_BENCH_TILES");
+  const auto shape = kernels::ParseTileShape(name == nullptr ? "one_panel" : name);
+  return kernels::KernelsFor(BenchIsa(), shape.value_or(kernels::TileShape::kOnePanel));
+}
 
 enum class Instruction : unsigned char { kFma, kDotBFloat16, kDotInt8 };
 

@@ -1,5 +1,5 @@
 // Multiplies by all matrices of a model in the shape of Qwen2.5-0.5B, as a step does, and compares the time with the
-// machine's limits.
+// machine's limits. $VLLMCLI_BENCH_TILES chooses the shape of tiles, see machine_limits.h.
 //   model_pass_bench [THREADS [PASSES [ROWS...]]]
 // After each pass, the same threads only read the same bytes, so that on a shared machine both are timed under the same
 // load. For each weight format and number of rows, prints medians: the milliseconds of a pass and of a read, the read
@@ -29,6 +29,8 @@ struct Shape {
 constexpr int kNumLayers = 24;
 constexpr Shape kLayer[] = {{1152, 896}, {896, 896}, {9728, 896}, {896, 4864}};
 constexpr Shape kHead = {151936, 896};
+// Of a long prompt, the head multiplies only the last token.
+constexpr int64_t kMaxHeadRows = 64;
 
 struct Form {
   const char* name;
@@ -60,11 +62,15 @@ class Model {
     for (const auto& [words, count] : weights_) sum += static_cast<double>(count) * sizeof(uint64_t);
     return sum;
   }
-  double operations(int64_t rows) const { return 2.0 * static_cast<double>(rows) * static_cast<double>(num_weights_); }
+  double operations(int64_t rows) const {
+    const auto head = static_cast<double>(kHead.out * kHead.in), all = static_cast<double>(num_weights_);
+    return 2.0 * (static_cast<double>(rows) * (all - head) + static_cast<double>(HeadRows(rows)) * head);
+  }
 
   void Multiply(const StepContext& step, int64_t rows, const float* x, float* y) const {
     for (size_t i = 0; i < matrices_.size(); ++i) {
-      matrices_[i].Multiply(step, {nullptr, x, shapes_[i].in, rows, y, shapes_[i].out});
+      const int64_t count = shapes_[i].out == kHead.out ? HeadRows(rows) : rows;
+      matrices_[i].Multiply(step, {nullptr, x, shapes_[i].in, count, y, shapes_[i].out});
     }
   }
 
@@ -79,6 +85,8 @@ class Model {
   }
 
  private:
+  static int64_t HeadRows(int64_t rows) { return std::min(rows, kMaxHeadRows); }
+
   void Add(const Form& form, const Shape& shape) {
     shapes_.push_back(shape);
     num_weights_ += shape.out * shape.in;
@@ -122,7 +130,7 @@ double Seconds(F&& f) {
 void Run(int num_threads, int num_passes, const std::vector<int64_t>& all_rows) {
   kernels::ThreadPool threads(num_threads);
   Workspace workspace;
-  const StepContext step{&kernels::KernelsFor(BenchIsa()), &threads, nullptr, &workspace};
+  const StepContext step{&BenchKernels(), &threads, nullptr, &workspace};
   std::printf("| weights | rows | ms | read ms | %% of read speed | %% of roofline | ops/byte | Gop/s |\n");
   std::printf("|---|---|---|---|---|---|---|---|\n");
   for (const Form& form : kForms) {
@@ -131,7 +139,7 @@ void Run(int num_threads, int num_passes, const std::vector<int64_t>& all_rows) 
     const Model model(form);
     for (const int64_t rows : all_rows) {
       const std::vector<float> x(static_cast<size_t>(rows * 4864), 0.25f);
-      std::vector<float> y(static_cast<size_t>(rows * kHead.out));
+      std::vector<float> y(static_cast<size_t>(std::max(std::min(rows, kMaxHeadRows) * kHead.out, rows * 9728)));
       const double arithmetic = model.operations(rows) / peak;
       std::vector<double> passes, reads, read_share, roofline_share;
       for (int i = -1; i < num_passes; ++i) {
