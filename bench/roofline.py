@@ -12,7 +12,7 @@ import json
 import math
 import sys
 
-from gguf_bounds import SCALE_BOUND
+from gguf_bounds import K_QUANTS, SCALE_BOUND
 
 COLORS = ["#1b6ca8", "#c0392b", "#27803b", "#8e44ad", "#d35400", "#16806a", "#7f6000", "#b03a7a", "#444444"]
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 940, 560, 70, 190, 30, 50

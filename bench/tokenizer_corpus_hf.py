@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Measures the same as tokenizer_corpus_bench, with Hugging Face `tokenizers` on one thread.
 
 Usage: python bench/tokenizer_corpus_hf.py DIRECTORY TEXT...
