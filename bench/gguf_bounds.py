@@ -51,8 +51,8 @@ def read_header(path):
 
 
 class Bounds:
-    """Of the model in `path`, if all matrices but the embedding have the type `quantization` ("int8", "int4") or, if it
-    is None, their type in the file. `threads` is the number for which the limits were measured."""
+    """Of the model in `path`. All matrices have the type `quantization` ("int8" or "int4") or, if it is None, their type
+    in the file. `limits` are what machine_probe prints."""
 
     def __init__(self, path, quantization=None):
         metadata, tensors = read_header(path)
@@ -87,5 +87,4 @@ class Bounds:
         """Tokens per second of all streams, if each step reads all weights once and attention takes no time."""
         matrices = self.linear + [self.head]
         memory = sum(size for _, _, size in matrices) / limits["read"]
-        # One row is multiplied without packing, and with 16 and fewer both limits are close to each other.
         return streams / max(memory, self._seconds(matrices, streams, limits))

@@ -3,8 +3,8 @@
 
     bench/peers_table.py NAME=FIGURES.json...
 
-A row has the medians of two measurements of one model, where both exist. The last column is vllmcli's share of the bound
-(bench/gguf_bounds.py), the median of the shares of the rounds.
+Each row shows the medians of up to two measurements of one model. The last column is vllmcli's share of the bound
+(bench/gguf_bounds.py): the median over the rounds.
 """
 import json
 import statistics
