@@ -143,7 +143,8 @@ def main():
         with open(args.figures, "w") as file:
             file.write(json.dumps(figures).replace("}, ", "},\n ") + "\n")
 
-    print(f"{our_model}: {args.threads} threads, medians of {args.rounds} rounds, tokens/s")
+    num_rounds = max(len(of_task["bound"]) for of_task in figures.values())
+    print(f"{our_model}: {args.threads} threads, medians of {num_rounds} rounds, tokens/s")
     print("| |", " | ".join(runner.name for runner in runners), "| ratio to best peer | bound | share of it |")
     print("|---" * (len(runners) + 4) + "|")
     for task, _, _ in tasks:

@@ -65,6 +65,8 @@ class Bounds:
         for name, shape, number in tensors:
             if len(shape) < 2:
                 continue
+            if len(shape) > 2 or number not in TYPES:
+                raise ValueError(f"{path}: no bound is known for tensor {name} (type {number}, shape {shape})")
             kind, bits = QUANTIZATIONS[quantization] if quantization else TYPES[number]
             weights = shape[0] * shape[1]
             matrix = (weights, kind, weights * bits / 8)

@@ -20,7 +20,12 @@ namespace {
 
 constexpr char kContents[] = "tile shapes";
 
-std::string FileName(kernels::Isa isa) { return kernels::CpuModel() + "." + std::string(kernels::ToString(isa)); }
+// Part of the file's name. Increment it when the kernels or the measurement change, so that old answers are not used.
+constexpr char kMeasurementVersion[] = "2";
+
+std::string FileName(kernels::Isa isa) {
+  return kernels::CpuModel() + "." + std::string(kernels::ToString(isa)) + "." + kMeasurementVersion;
+}
 
 std::optional<kernels::TileShape> ReadShape(const tokenizer::RegularFile& file) {
   std::array<char, 32> text{};

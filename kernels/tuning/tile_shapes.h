@@ -13,10 +13,10 @@
 namespace vllm::kernels {
 
 // 12 rows by one panel, which needs a load for each dot product, or 6 rows by two panels, which needs a load for every
-// two but unpacks codes for fewer rows. kTwoPanels uses two panels only for many rows: with few, memory is the limit,
-// and it delivers one panel faster than two at a time.
-inline constexpr int64_t kMinRowsOfTwoPanels = 64;
+// two but unpacks codes for fewer rows. kTwoPanels uses two panels only from kMinRowsOfTwoPanels rows on: with fewer,
+// memory is the limit, and it delivers one panel faster than two at a time.
 enum class TileShape : uint8_t { kOnePanel, kTwoPanels };
+inline constexpr int64_t kMinRowsOfTwoPanels = 64;
 // Returns "one_panel" or "two_panels".
 std::string_view ToString(TileShape shape);
 std::optional<TileShape> ParseTileShape(std::string_view name);

@@ -47,7 +47,7 @@ class StoredTileShapeTest : public testing::Test {
 TEST_F(StoredTileShapeTest, IsMeasuredOnceForEachInstructionSet) {
   EXPECT_EQ(Stored(FindsTwoPanels), TileShape::kTwoPanels);
   EXPECT_EQ(Text(), "two_panels\n");
-  EXPECT_EQ(fs::path(File()).filename(), kernels::CpuModel() + ".avx512_vnni");
+  EXPECT_EQ(fs::path(File()).filename(), kernels::CpuModel() + ".avx512_vnni.2");
   EXPECT_EQ(Stored(FindsOnePanel), TileShape::kTwoPanels);
   EXPECT_EQ(StoredTileShape(directory_, Isa::kAvx512Bf16, FindsOnePanel), TileShape::kOnePanel);
   EXPECT_EQ(Stored(FindsOnePanel), TileShape::kTwoPanels);
