@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "kernels/isa.h"
-#include "kernels/tuning/tile_shapes.h"
+#include "kernels/tuning/unit_loads.h"
 #include "tests/support/test_isa.h"
 
 namespace vllm {
@@ -14,12 +14,11 @@ namespace vllm {
 // Returns the instruction set to measure: $VLLMCLI_ISA if it is set and supported, else the best one of this CPU.
 inline kernels::Isa BenchIsa() { return testing_support::IsaFromEnvironment().value_or(kernels::BestIsa()); }
 
-// Returns the kernels of BenchIsa() with the shape of tiles that $VLLMCLI_BENCH_TILES names, "one_panel" if it is not
-// set.
+// Returns the kernels of BenchIsa() and the UnitLoads that $VLLMCLI_BENCH_LOADS names, "single_loads" if it is not set.
 inline const kernels::Kernels& BenchKernels() {
-  const char* name = std::getenv("VLLMCLI_BENCH_TILES");
-  const auto shape = kernels::ParseTileShape(name == nullptr ? "one_panel" : name);
-  return kernels::KernelsFor(BenchIsa(), shape.value_or(kernels::TileShape::kOnePanel));
+  const char* name = std::getenv("VLLMCLI_BENCH_LOADS");
+  const auto loads = kernels::ParseUnitLoads(name == nullptr ? "single_loads" : name);
+  return kernels::KernelsFor(BenchIsa(), loads.value_or(kernels::UnitLoads::kSingle));
 }
 
 enum class Instruction : unsigned char { kFma, kDotBFloat16, kDotInt8 };

@@ -27,7 +27,7 @@ extern const RecurrentKernels kAvx512RecurrentKernels;
 extern const TileKernels kAvx512TileKernels;
 extern const RowKernels kAvx512RowKernels;
 extern const TileKernels kAvx512VnniTileKernels;
-extern const LinearQuantFunction kAvx512VnniTwoPanelsLinearQuant;
+extern const LinearQuantFunction kAvx512VnniQuadLoadsLinearQuant;
 extern const AttentionKernels kAvx512Bf16AttentionKernels;
 extern const TileKernels kAvx512Bf16TileKernels;
 extern const TileKernels kAvx512AmxTileKernels;

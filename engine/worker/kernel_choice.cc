@@ -18,62 +18,62 @@
 namespace vllm {
 namespace {
 
-constexpr char kContents[] = "tile shapes";
+constexpr char kContents[] = "choices of kernels";
 
 // Part of the file's name. Increment it when the kernels or the measurement change, so that old answers are not used.
-constexpr char kMeasurementVersion[] = "2";
+constexpr char kMeasurementVersion[] = "3";
 
 std::string FileName(kernels::Isa isa) {
   return kernels::CpuModel() + "." + std::string(kernels::ToString(isa)) + "." + kMeasurementVersion;
 }
 
-std::optional<kernels::TileShape> ReadShape(const tokenizer::RegularFile& file) {
+std::optional<kernels::UnitLoads> ReadLoads(const tokenizer::RegularFile& file) {
   std::array<char, 32> text{};
   const ssize_t size = pread(file.fd.get(), text.data(), text.size(), 0);
   if (size <= 0 || text[static_cast<size_t>(size) - 1] != '\n') return std::nullopt;
-  return kernels::ParseTileShape({text.data(), static_cast<size_t>(size) - 1});
+  return kernels::ParseUnitLoads({text.data(), static_cast<size_t>(size) - 1});
 }
 
-void StoreShape(const std::string& directory, kernels::Isa isa, kernels::TileShape shape) {
+void StoreLoads(const std::string& directory, kernels::Isa isa, kernels::UnitLoads loads) {
   const PrivateDirectory files = PrivateDirectory::OpenOrCreate(directory, kContents, OtherUsers::kMayRead);
   const tokenizer::RegularFile file = files.OpenFileForUpdate(FileName(isa), O_CREAT);
   if (!file.ok() || ftruncate(file.fd.get(), 0) != 0) return;
-  tokenizer::WriteAll(file.fd.get(), std::string(ToString(shape)) + "\n");
+  tokenizer::WriteAll(file.fd.get(), std::string(ToString(loads)) + "\n");
 }
 
 }  // namespace
 
-kernels::TileShape StoredTileShape(const std::string& directory, kernels::Isa isa,
-                                   kernels::TileShape (*measure)(kernels::Isa isa)) {
+kernels::UnitLoads StoredUnitLoads(const std::string& directory, kernels::Isa isa,
+                                   kernels::UnitLoads (*measure)(kernels::Isa isa)) {
   try {
     const std::optional<PrivateDirectory> files = PrivateDirectory::Open(directory, kContents, OtherUsers::kMayRead);
     const std::optional<tokenizer::RegularFile> file = files ? files->OpenFile(FileName(isa)) : std::nullopt;
-    if (const auto shape = file ? ReadShape(*file) : std::nullopt) return *shape;
+    if (const auto loads = file ? ReadLoads(*file) : std::nullopt) return *loads;
   } catch (const std::runtime_error&) {
     // An untrusted file is not read.
   }
-  const kernels::TileShape shape = measure(isa);
+  const kernels::UnitLoads loads = measure(isa);
   try {
-    StoreShape(directory, isa, shape);
+    StoreLoads(directory, isa, loads);
   } catch (const std::runtime_error&) {
     // Without the file, the next process measures again.
   }
-  return shape;
+  return loads;
 }
 
 const kernels::Kernels& ChooseKernels(const VllmConfig& config) {
   const kernels::Isa isa = config.isa.value_or(kernels::BestIsa());
-  if (!kernels::HasTwoPanels(isa)) return kernels::KernelsFor(isa);
+  if (!kernels::HasQuadLoads(isa)) return kernels::KernelsFor(isa);
   static std::mutex mutex;
-  static std::map<kernels::Isa, kernels::TileShape> shapes;
+  static std::map<kernels::Isa, kernels::UnitLoads> chosen;
   const std::lock_guard lock(mutex);
-  if (!shapes.contains(isa)) {
-    const std::string& directory = config.load.tile_shape_directory;
-    shapes[isa] = directory.empty() || kernels::CpuModel().empty()
-                      ? kernels::MeasureTileShape(isa)
-                      : StoredTileShape(directory, isa, kernels::MeasureTileShape);
+  if (!chosen.contains(isa)) {
+    const std::string& directory = config.load.unit_loads_directory;
+    chosen[isa] = directory.empty() || kernels::CpuModel().empty()
+                      ? kernels::MeasureUnitLoads(isa)
+                      : StoredUnitLoads(directory, isa, kernels::MeasureUnitLoads);
   }
-  return kernels::KernelsFor(isa, shapes[isa]);
+  return kernels::KernelsFor(isa, chosen[isa]);
 }
 
 }  // namespace vllm

@@ -16,7 +16,7 @@
 
 #include "kernels/kernel_tables.h"
 #include "kernels/kernels.h"
-#include "kernels/tuning/tile_shapes.h"
+#include "kernels/tuning/unit_loads.h"
 #include "tests/support/random_values.h"
 
 namespace vllm::kernels {
@@ -34,24 +34,13 @@ struct NamedTiles {
 };
 void PrintTo(const NamedTiles& tiles, std::ostream* out) { *out << tiles.name; }
 
-// The kernels of kIsa, with two panels for any number of rows.
-template <Isa kIsa>
-const TileKernels* TwoPanels() {
-  static TileKernels tiles = *KernelsFor(kIsa).tiles;
-#if defined(__x86_64__)
-  tiles.linear_quant = kAvx512VnniTwoPanelsLinearQuant;
-#endif
-  return &tiles;
-}
-
-// Returns the kernels of every instruction set that this CPU supports, in every shape of tiles. With avx512_bf16, these
+// Returns the kernels of every instruction set that this CPU supports, with all UnitLoads. With avx512_bf16, these
 // include the AVX-VNNI kernels in the AVX-512 encoding, and the AMX kernels with emulated registers.
 std::vector<NamedTiles> AllTiles() {
   std::vector<NamedTiles> all;
   for (const Isa isa : AvailableIsas()) {
     const std::string name(ToString(isa));
-    if (isa == Isa::kAvx512Vnni) all.push_back({name + "_two_panels", TwoPanels<Isa::kAvx512Vnni>()});
-    if (isa == Isa::kAvx512Bf16) all.push_back({name + "_two_panels", TwoPanels<Isa::kAvx512Bf16>()});
+    if (HasQuadLoads(isa)) all.push_back({name + "_quad_loads", KernelsFor(isa, UnitLoads::kQuad).tiles});
     all.push_back({name, KernelsFor(isa).tiles});
   }
 #if defined(__x86_64__)
@@ -267,14 +256,10 @@ TEST_P(TileKernelsTest, ResultsAreBitIdenticalForAnyNumberOfRowsAndSplitOfPanels
 }
 
 // The sums of products are exact and the float sums have one order, so the tiles and the instructions do not matter.
-TEST(TileShapesTest, KernelsWithDotProductsOfInt8GiveTheSameBits) {
+TEST(UnitLoadsTest, KernelsWithDotProductsOfInt8GiveTheSameBits) {
   std::vector<NamedTiles> same = AllTiles();
   std::erase_if(same, [](const NamedTiles& named) { return !named.name.starts_with("avx512"); });
   if (same.empty()) GTEST_SKIP() << "this CPU has no AVX-512";
-  for (const Isa isa : AvailableIsas()) {
-    if (!HasTwoPanels(isa)) continue;
-    same.push_back({std::string(ToString(isa)) + "_by_rows", KernelsFor(isa, TileShape::kTwoPanels).tiles});
-  }
   std::mt19937 random{17};
   std::normal_distribution<float> normal;
   for (int round = 0; round < 12 * kNumForms; ++round) {
@@ -282,7 +267,7 @@ TEST(TileShapesTest, KernelsWithDotProductsOfInt8GiveTheSameBits) {
     const auto pick = [&random](int64_t low, int64_t high) {
       return std::uniform_int_distribution<int64_t>(low, high)(random);
     };
-    const int64_t num_rows = pick(1, 2 * kMinRowsOfTwoPanels), out = pick(1, 100), in = pick(1, 1300);
+    const int64_t num_rows = pick(1, 128), out = pick(1, 100), in = pick(1, 1300);
     std::vector<float> x(static_cast<size_t>(num_rows * in)), expected;
     for (float& value : x) value = normal(random);
     const PackedQuantMatrix w = RandomCodes(random, form, out, in);

@@ -1,5 +1,4 @@
-// Tests the file that remembers which tile shape is fastest on this CPU. tile_kernels_test compares the results of the
-// shapes.
+// Tests the file that remembers which kernels are faster on this CPU. tile_kernels_test compares their results.
 #include "engine/worker/kernel_choice.h"
 
 #include <gtest/gtest.h>
@@ -18,12 +17,12 @@ namespace {
 
 namespace fs = std::filesystem;
 using kernels::Isa;
-using kernels::TileShape;
+using kernels::UnitLoads;
 
-TileShape FindsOnePanel(Isa /*isa*/) { return TileShape::kOnePanel; }
-TileShape FindsTwoPanels(Isa /*isa*/) { return TileShape::kTwoPanels; }
+UnitLoads FindsSingle(Isa /*isa*/) { return UnitLoads::kSingle; }
+UnitLoads FindsQuad(Isa /*isa*/) { return UnitLoads::kQuad; }
 
-class StoredTileShapeTest : public testing::Test {
+class StoredUnitLoadsTest : public testing::Test {
  protected:
   // Returns the only file in the directory.
   std::string File() const {
@@ -36,42 +35,42 @@ class StoredTileShapeTest : public testing::Test {
     std::ifstream file(File());
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  TileShape Stored(TileShape (*measure)(Isa isa)) const {
-    return StoredTileShape(directory_, Isa::kAvx512Vnni, measure);
+  UnitLoads Stored(UnitLoads (*measure)(Isa isa)) const {
+    return StoredUnitLoads(directory_, Isa::kAvx512Vnni, measure);
   }
 
   TempDirectory temp_;
   std::string directory_ = temp_.path() + "/cache/tiles";
 };
 
-TEST_F(StoredTileShapeTest, IsMeasuredOnceForEachInstructionSet) {
-  EXPECT_EQ(Stored(FindsTwoPanels), TileShape::kTwoPanels);
-  EXPECT_EQ(Text(), "two_panels\n");
-  EXPECT_EQ(fs::path(File()).filename(), kernels::CpuModel() + ".avx512_vnni.2");
-  EXPECT_EQ(Stored(FindsOnePanel), TileShape::kTwoPanels);
-  EXPECT_EQ(StoredTileShape(directory_, Isa::kAvx512Bf16, FindsOnePanel), TileShape::kOnePanel);
-  EXPECT_EQ(Stored(FindsOnePanel), TileShape::kTwoPanels);
+TEST_F(StoredUnitLoadsTest, IsMeasuredOnceForEachInstructionSet) {
+  EXPECT_EQ(Stored(FindsQuad), UnitLoads::kQuad);
+  EXPECT_EQ(Text(), "quad_loads\n");
+  EXPECT_EQ(fs::path(File()).filename(), kernels::CpuModel() + ".avx512_vnni.3");
+  EXPECT_EQ(Stored(FindsSingle), UnitLoads::kQuad);
+  EXPECT_EQ(StoredUnitLoads(directory_, Isa::kAvx512Bf16, FindsSingle), UnitLoads::kSingle);
+  EXPECT_EQ(Stored(FindsSingle), UnitLoads::kQuad);
 }
 
-TEST_F(StoredTileShapeTest, ReplacesADamagedFile) {
-  Stored(FindsTwoPanels);
-  for (const std::string text : {"", "two_panels", "three_panels\n", "two_panels\ntwo_panels\n"}) {
+TEST_F(StoredUnitLoadsTest, ReplacesADamagedFile) {
+  Stored(FindsQuad);
+  for (const std::string text : {"", "quad_loads", "triple_loads\n", "quad_loads\nquad_loads\n"}) {
     std::ofstream(File()) << text;
-    EXPECT_EQ(Stored(FindsOnePanel), TileShape::kOnePanel) << text;
-    EXPECT_EQ(Text(), "one_panel\n");
+    EXPECT_EQ(Stored(FindsSingle), UnitLoads::kSingle) << text;
+    EXPECT_EQ(Text(), "single_loads\n");
   }
 }
 
-TEST_F(StoredTileShapeTest, DoesNotUseADirectoryThatOthersCanWriteTo) {
-  Stored(FindsTwoPanels);
+TEST_F(StoredUnitLoadsTest, DoesNotUseADirectoryThatOthersCanWriteTo) {
+  Stored(FindsQuad);
   ASSERT_EQ(chmod(directory_.c_str(), 0777), 0);
-  EXPECT_EQ(Stored(FindsOnePanel), TileShape::kOnePanel);
-  EXPECT_EQ(Text(), "two_panels\n");
+  EXPECT_EQ(Stored(FindsSingle), UnitLoads::kSingle);
+  EXPECT_EQ(Text(), "quad_loads\n");
 }
 
-TEST_F(StoredTileShapeTest, IsMeasuredIfTheDirectoryCannotBeCreated) {
+TEST_F(StoredUnitLoadsTest, IsMeasuredIfTheDirectoryCannotBeCreated) {
   std::ofstream(temp_.path() + "/cache") << "a file";
-  EXPECT_EQ(Stored(FindsTwoPanels), TileShape::kTwoPanels);
+  EXPECT_EQ(Stored(FindsQuad), UnitLoads::kQuad);
 }
 
 TEST(ChooseKernelsTest, ReturnsOneOfTheTablesOfTheInstructionSet) {
@@ -80,8 +79,8 @@ TEST(ChooseKernelsTest, ReturnsOneOfTheTablesOfTheInstructionSet) {
     config.isa = isa;
     const kernels::Kernels* const chosen = &ChooseKernels(config);
     EXPECT_EQ(chosen, &ChooseKernels(config));
-    const bool is_two_panels = kernels::HasTwoPanels(isa) && chosen == &kernels::KernelsFor(isa, TileShape::kTwoPanels);
-    EXPECT_TRUE(is_two_panels || chosen == &kernels::KernelsFor(isa));
+    const bool is_quad = kernels::HasQuadLoads(isa) && chosen == &kernels::KernelsFor(isa, UnitLoads::kQuad);
+    EXPECT_TRUE(is_quad || chosen == &kernels::KernelsFor(isa));
   }
 }
 

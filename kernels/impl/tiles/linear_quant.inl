@@ -7,8 +7,9 @@ template <typename T>
   return p;
 }
 
-// Float accumulators. Those of large tiles stay in L1, because the integer accumulators need the registers.
-template <int kRows, int kPanels>
+// Float accumulators. If a tile has more than kMaxRegisters, they stay in L1, because the integer accumulators need the
+// registers.
+template <int kRows, int kPanels, int kMaxRegisters = 8>
 class FloatAccumulators {
  public:
   struct Storage {
@@ -21,7 +22,7 @@ class FloatAccumulators {
   }
   // Call it before each use. Otherwise g++ also keeps a copy of a large array, in registers that it must spill.
   [[gnu::always_inline]] void Hide() {
-    if constexpr (kRows * kPanels > 8) values_ = Opaque(values_);
+    if constexpr (kRows * kPanels > kMaxRegisters) values_ = Opaque(values_);
   }
   [[gnu::always_inline]] Vec Get(int r, int p) const { return Vec::Load(values_ + (r * kPanels + p) * Vec::kLanes); }
   [[gnu::always_inline]] void Set(int r, int p, Vec v) const { v.Store(values_ + (r * kPanels + p) * Vec::kLanes); }
@@ -38,6 +39,11 @@ struct IntTile {
   static constexpr int kParts = kRows == 1 ? 2 : 1;
   // Whether AddTwoDots is faster than two calls of AddDots.
   static constexpr bool kTwoUnits = requires { &Sums::AddTwoDotsAt; };
+  // Whether one load reads the units of four rows.
+  static constexpr bool kUsesQuad = [] {
+    if constexpr (requires { typename Sums::Quad; }) return kPanels == 1 && kRows >= Sums::kMinRowsOfQuad;
+    return false;
+  }();
   Sums dots[kParts][kRows][kPanels];
 
   [[gnu::always_inline]] void Start(const int32_t* offsets) {
@@ -50,6 +56,7 @@ struct IntTile {
   // Adds four columns. units[r] holds these columns of row r.
   template <int kPart, typename Loaded>
   [[gnu::always_inline]] void AddDots(const Loaded (&codes)[kPanels], const uint32_t* units) {
+    if constexpr (kUsesQuad) return AddDotsOfQuad<kPart>(codes[0], units);
     Unroll<kRows>([&](auto r) {
       if constexpr (kPanels == 1) {
         dots[kPart % kParts][r][0].AddDotAt(codes[0], units + r);
@@ -70,6 +77,20 @@ struct IntTile {
   [[gnu::always_inline]] Vec ToFloat(int r, int p) const {
     if constexpr (kParts == 1) return dots[0][r][p].ToFloat();
     return dots[0][r][p].Plus(dots[kParts - 1][r][p]).ToFloat();
+  }
+
+ private:
+  template <int kPart, typename Loaded>
+  [[gnu::always_inline]] void AddDotsOfQuad(const Loaded& codes, const uint32_t* units) {
+    const auto quad = Sums::Quad::Load(units);
+    Unroll<kRows>([&](auto r) {
+      auto& sum = dots[kPart % kParts][r][0];
+      if constexpr (r < 4) {
+        sum.AddDot(codes, quad.template Broadcast<r>());
+      } else {
+        sum.AddDotAt(codes, units + r);
+      }
+    });
   }
 };
 
@@ -113,11 +134,6 @@ template <int kRows, int kPanels, typename Loaded, typename Sums>
     t.template AddDots<1>(second, next);
   }
 }
-
-// Whether a block of 4- or 5-bit codes adds the low halves of its bytes before the high halves. With both at once, g++
-// spills codes of two panels to the stack.
-template <typename Sums, int kRows, int kPanels>
-inline constexpr bool kHalvesApart = kPanels > 1 && !IntTile<Sums, kRows, kPanels>::kTwoUnits;
 
 // Adds the dot products of num_runs runs of one-byte codes. num_runs is even.
 template <int kUnroll, int kRows, int kPanels>
@@ -201,6 +217,7 @@ struct WideScaleTile : WideScaleShape {
 struct ByteRuns {
   using Sums = IntSums;
   using Shape = NarrowScaleShape;
+  static constexpr int kMaxFloatRegisters = 8;
 
   // Adds a block of each panel.
   template <int kRows, int kPanels>
@@ -217,6 +234,7 @@ struct ByteRuns {
 struct FiveBitRuns {
   using Sums = SixBitSums;
   using Shape = SixBitShape;
+  static constexpr int kMaxFloatRegisters = 7;  // unpacking needs more registers
 
   template <int kRows, int kPanels>
   [[gnu::always_inline]] void AddBlock(const uint8_t* const (&codes)[kPanels], PanelPrefetch<kRows, kPanels>& ahead,
@@ -227,31 +245,6 @@ struct FiveBitRuns {
     Bytes upper[kPanels];  // in step `run`, bits 0 and 4 of each byte belong to its two codes
     ahead.template Line<true>();
     Unroll<kPanels>([&](auto p) { upper[p] = Bytes::Load(codes[p] + offset + kRuns * 64); });
-    if constexpr (kHalvesApart<Sums, kRows, kPanels>) {
-#pragma GCC unroll 1
-      for (int64_t run = 0; run < kRuns; ++run, units += stride) {
-        SixBitCodes low[kPanels];
-        ahead.template Line<true>();
-        Unroll<kPanels>([&](auto p) {
-          const Bytes lower = Bytes::Load(codes[p] + offset + run * 64);
-          low[p] = SixBitCodes::From(lower.And(15).Or(upper[p].template ShiftLeft<4>().And(16)));
-          upper[p] = upper[p].template ShiftRight<1>();
-        });
-        t.template AddDots<0>(low, units);
-      }
-      Unroll<kPanels>([&](auto p) { upper[p] = Bytes::Load(codes[p] + offset + kRuns * 64); });
-#pragma GCC unroll 1
-      for (int64_t run = 0; run < kRuns; ++run, units += stride) {
-        SixBitCodes high[kPanels];
-        Unroll<kPanels>([&](auto p) {
-          const Bytes lower = Bytes::Load(codes[p] + offset + run * 64);
-          high[p] = SixBitCodes::From(lower.template ShiftRight<4>().And(15).Or(upper[p].And(16)));
-          upper[p] = upper[p].template ShiftRight<1>();
-        });
-        t.template AddDots<0>(high, units);
-      }
-      return;
-    }
     const uint32_t* next = Opaque(units + kRuns * stride);
 #pragma GCC unroll 1
     for (int64_t run = 0; run < kRuns; ++run) {
@@ -275,6 +268,7 @@ struct FiveBitRuns {
 struct SixBitRuns {
   using Sums = SixBitSums;
   using Shape = SixBitShape;
+  static constexpr int kMaxFloatRegisters = 8;
 
   template <int kRows, int kPanels>
   [[gnu::always_inline]] void AddBlock(const uint8_t* const (&codes)[kPanels], PanelPrefetch<kRows, kPanels>& ahead,
@@ -308,15 +302,6 @@ struct SixBitRuns {
       });
     };
     const uint32_t* next = Opaque(units + stride);
-    if constexpr (kHalvesApart<Sums, kRows, kPanels>) {
-#pragma GCC unroll 1
-      for (int64_t run = 0; run < kRuns; ++run, units += stride) {
-        SixBitCodes loaded[kPanels];
-        load(run, loaded);
-        t.template AddDots<0>(loaded, units);
-      }
-      return;
-    }
 #pragma GCC unroll 1
     for (int64_t run = 0; run < kRuns; run += 2) {
       SixBitCodes first[kPanels], second[kPanels];
@@ -354,6 +339,7 @@ template <typename Reader>
 struct FourBitRuns {
   using Sums = typename Reader::Sums;
   using Shape = typename Reader::Shape;
+  static constexpr int kMaxFloatRegisters = 8;
   Reader reader;
 
   template <int kRows, int kPanels>
@@ -362,22 +348,6 @@ struct FourBitRuns {
                                        IntTile<Sums, kRows, kPanels>& t) const {
     constexpr int64_t kRuns = kBlockColumns / 8;
     const int64_t offset = block * kRuns * 64;
-    if constexpr (kHalvesApart<Sums, kRows, kPanels>) {
-#pragma GCC unroll 1
-      for (int64_t run = 0; run < kRuns; ++run, units += stride) {
-        typename Reader::Loaded low[kPanels], high[kPanels];
-        ahead.Line();
-        Unroll<kPanels>([&](auto p) { reader.Load(codes[p] + offset + run * 64, low[p], high[p]); });
-        t.template AddDots<0>(low, units);
-      }
-#pragma GCC unroll 1
-      for (int64_t run = 0; run < kRuns; ++run, units += stride) {
-        typename Reader::Loaded low[kPanels], high[kPanels];
-        Unroll<kPanels>([&](auto p) { reader.Load(codes[p] + offset + run * 64, low[p], high[p]); });
-        t.template AddDots<0>(high, units);
-      }
-      return;
-    }
     const uint32_t* next = Opaque(units + kRuns * stride);
     const auto add = [&](int64_t run) __attribute__((always_inline)) {
       typename Reader::Loaded low[kPanels], high[kPanels];
@@ -419,8 +389,9 @@ struct NarrowScaleTile : Runs::Shape {
     const uint32_t* units = x.units + row;
     const float *x_scales = x.scales + row, *x_sums = kMinimums ? x.sums + row : nullptr;
     const int32_t* offsets = x.offsets + row;
-    typename FloatAccumulators<kRows, kPanels>::Storage sums_storage;
-    FloatAccumulators<kRows, kPanels> sums(sums_storage);
+    using Accumulators = FloatAccumulators<kRows, kPanels, Runs::kMaxFloatRegisters>;
+    typename Accumulators::Storage sums_storage;
+    Accumulators sums(sums_storage);
     Vec group[kRows][kPanels];
     IntTile<typename Runs::Sums, kRows, kPanels> t;
     int64_t block = 0;

@@ -55,7 +55,7 @@ static inline void StoreEightPairs(Vec x, float* out) {
 // Thirty-two registers: 12 rows x 2 panels take 24 accumulators, 2 weights and 1 broadcast.
 struct BFloat16Shape {
   static constexpr int kRows = 12, kPanels = 2;
-  static constexpr int kFewRows = 4, kPanelsFewRows = 4;
+  static constexpr int kFewRows = 12, kPanelsFewRows = 1;
 };
 
 }  // namespace vllm::kernels::avx512_bf16

@@ -59,7 +59,7 @@ using SixBitShape = NarrowScaleShape;
 // The float accumulators of large tiles stay in L1 (see FloatAccumulators), so the registers hold the integer ones.
 struct WideScaleShape {
   static constexpr int kRows = 12, kPanels = 2;
-  static constexpr int kFewRows = 4, kPanelsFewRows = 4;
+  static constexpr int kFewRows = 12, kPanelsFewRows = 1;
 };
 
 }  // namespace vllm::kernels::avx512_vnni
