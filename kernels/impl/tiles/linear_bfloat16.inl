@@ -29,8 +29,11 @@ struct BFloat16Tile : BFloat16Shape {
         units += x.num_rows;
       }
     }
-    Unroll<kRows>(
-        [&](auto r) { Unroll<kPanels>([&](auto p) { output.Store(x.begin + row + r, panel + p, sums[r][p]); }); });
+    Unroll<kPanels>([&](auto p) {
+      Vec column[kRows];
+      Unroll<kRows>([&](auto r) { column[r] = sums[r][p]; });
+      output.StoreRows(x.begin + row, panel + p, column);
+    });
   }
 };
 

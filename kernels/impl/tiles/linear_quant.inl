@@ -176,7 +176,8 @@ struct WideScaleTile : WideScaleShape {
     constexpr int64_t kRunsPerScale = kScaleColumns / 4;
     const uint8_t* codes[kPanels];
     const uint16_t* scales[kPanels];
-    const int64_t num_runs = w.num_blocks() * kBlockColumns / 4, num_scales = w.num_scales();
+    const int64_t num_runs = w.num_blocks() * kBlockColumns / 4,
+                  num_scales = (w.num_columns + kScaleColumns - 1) / kScaleColumns;
     for (int p = 0; p < kPanels; ++p) {
       codes[p] = w.codes + (panel + p) * panel_bytes;
       scales[p] = w.scales + (panel + p) * num_scales * kPanelRows;
@@ -208,8 +209,11 @@ struct WideScaleTile : WideScaleShape {
       });
       x_scales += stride;
     }
-    Unroll<kRows>(
-        [&](auto r) { Unroll<kPanels>([&](auto p) { output.Store(x.begin + row + r, panel + p, sums.Get(r, p)); }); });
+    Unroll<kPanels>([&](auto p) {
+      Vec column[kRows];
+      Unroll<kRows>([&](auto r) { column[r] = sums.Get(r, p); });
+      output.StoreRows(x.begin + row, panel + p, column);
+    });
   }
 };
 
@@ -377,7 +381,7 @@ struct NarrowScaleTile : Runs::Shape {
   void Run(const TileInput& x, int64_t row, int64_t panel) const {
     constexpr int64_t kBlocks = kScaleColumns / kColumns;
     constexpr bool kMinimums = Scales::kHasMinimums;
-    const int64_t num_blocks = w.num_scales(), num_scales = x.num_scales;
+    const int64_t num_blocks = (w.num_columns + kColumns - 1) / kColumns, num_scales = x.num_scales;
     const uint8_t* codes[kPanels];
     Scales scales[kPanels];
     for (int p = 0; p < kPanels; ++p) {
@@ -427,8 +431,11 @@ struct NarrowScaleTile : Runs::Shape {
       });
       x_scales += stride;
     }
-    Unroll<kRows>(
-        [&](auto r) { Unroll<kPanels>([&](auto p) { output.Store(x.begin + row + r, panel + p, sums.Get(r, p)); }); });
+    Unroll<kPanels>([&](auto p) {
+      Vec column[kRows];
+      Unroll<kRows>([&](auto r) { column[r] = sums.Get(r, p); });
+      output.StoreRows(x.begin + row, panel + p, column);
+    });
   }
 };
 

@@ -19,6 +19,17 @@ struct TileOutput {
       for (int64_t p = 0; p < kPanels; ++p) __builtin_prefetch(to + r * y_stride + p * kPanelRows, 1);
     }
   }
+  // Stores the sums of kRows rows, the first of which is `row`. Tests only once what all rows have in common: while a
+  // tile ends, its instructions keep the CPU from starting the next.
+  template <int kRows>
+  [[gnu::always_inline]] void StoreRows(int64_t row, int64_t panel, const Vec (&sums)[kRows]) const {
+    const int64_t n = panel * kPanelRows, left = num_rows_w - n, stride = y_stride;
+    if (left < kPanelRows) return Unroll<kRows>([&](auto r) { Store(row + r, panel, sums[r]); });
+    float* to = y + row * stride + n;
+    if (bias == nullptr) return Unroll<kRows>([&](auto r) { sums[r].Store(to + r * stride); });
+    const Vec added = Vec::Load(bias + n);
+    Unroll<kRows>([&](auto r) { Vec::Add(sums[r], added).Store(to + r * stride); });
+  }
   void Store(int64_t row, int64_t panel, Vec sum) const {
     const int64_t n = panel * kPanelRows;
     const int64_t left = num_rows_w - n;
@@ -45,13 +56,15 @@ struct TileInput {
   int64_t num_rows;
   int64_t pass, prefetch_step;  // see PanelPrefetch
 
-  TileInput(const PackedActivationsView& x, int64_t first_row, int64_t rows, int64_t first_pass, int64_t step)
+  // num_offsets: x.num_offsets(), which takes a division.
+  TileInput(const PackedActivationsView& x, int64_t num_offsets, int64_t first_row, int64_t rows, int64_t first_pass,
+            int64_t step)
       : begin(first_row), num_rows(rows), pass(first_pass), prefetch_step(step) {
     units = x.units + begin * x.num_units;
     num_scales = x.num_scales();
     scales = x.scales + begin * num_scales;
-    offsets = x.offsets + begin * x.num_offsets();
-    sums = x.sums == nullptr ? nullptr : x.sums + begin * x.num_offsets();
+    offsets = x.offsets + begin * num_offsets;
+    sums = x.sums == nullptr ? nullptr : x.sums + begin * num_offsets;
   }
 };
 
@@ -106,7 +119,7 @@ template <typename Kernel, int kRows, int kPanels>
 static inline void RunTile(const Kernel& kernel, TileInput& tile, int64_t panel) {
   int64_t row = 0;
   for (int64_t passes = (tile.num_rows + kRows - 1) / kRows; passes > 0; --passes, ++tile.pass) {
-    const int64_t rows = (tile.num_rows - row + passes - 1) / passes;
+    const int64_t left = tile.num_rows - row, rows = passes == 1 ? left : (left + passes - 1) / passes;
     RunRows<Kernel, kRows, kPanels>(kernel, tile, row, rows, panel);
     row += rows;
   }
@@ -122,7 +135,7 @@ static inline int64_t RunPanels(const Kernel& kernel, const PackedActivationsVie
   // TileBegin of each tile, without a division for each.
   const int64_t num_tiles = NumTiles(x.num_rows), least_rows = x.num_rows / num_tiles;
   const int64_t more = x.num_rows % num_tiles, more_at_begin = more * tile_begin % num_tiles;
-  const int64_t group_begin = TileBegin(x.num_rows, tile_begin);
+  const int64_t group_begin = TileBegin(x.num_rows, tile_begin), num_offsets = x.num_offsets();
   const int64_t step =
       PanelPrefetch<kRows, kPanels>::Step((tile_end - tile_begin) * ((least_rows + kRows - 1) / kRows));
   for (; panel + kPanels <= panel_end; panel += kPanels) {
@@ -132,7 +145,7 @@ static inline int64_t RunPanels(const Kernel& kernel, const PackedActivationsVie
       const bool has_more = remainder >= num_tiles;
       if (has_more) remainder -= num_tiles;
       const int64_t rows = least_rows + (has_more ? 1 : 0);
-      TileInput input(x, begin, rows, pass, step);
+      TileInput input(x, num_offsets, begin, rows, pass, step);
       RunTile<Kernel, kRows, kPanels>(kernel, input, panel);
       pass = input.pass;
       begin += rows;

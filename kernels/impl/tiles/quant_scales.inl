@@ -14,7 +14,7 @@ struct Float16Scales {
   const uint16_t *scales, *minimums;
 
   void Start(const PackedQuantView& w, int64_t panel) {
-    const int64_t first = panel * w.num_scales() * kPanelRows;
+    const int64_t first = panel * ((w.num_columns + kColumns - 1) / kColumns) * kPanelRows;
     scales = w.scales + first;
     if constexpr (kMinimums) minimums = w.minimums + first;
   }
