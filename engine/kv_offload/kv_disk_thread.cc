@@ -21,6 +21,7 @@ constexpr double kNewWeight = 0.3;
 
 KVDiskThread::KVDiskThread(const KVBlockStore::Options& options)
     : payload_bytes_(static_cast<size_t>(options.payload_bytes)), store_(options) {
+  TakeWarningsOfStore();
   const BlockSignals block_signals;
   thread_ = std::thread([this] { ThreadMain(); });
 }
@@ -208,7 +209,7 @@ void KVDiskThread::TakeWarningsOfStore() {
   std::string warning = store_.TakeWarning();
   if (warning.empty()) return;
   const MutexLock lock(mutex_);
-  warnings_.push_back(std::move(warning));
+  for (; !warning.empty(); warning = store_.TakeWarning()) warnings_.push_back(std::move(warning));
 }
 
 }  // namespace vllm

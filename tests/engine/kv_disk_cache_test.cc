@@ -1,6 +1,7 @@
 // Engines that keep KV blocks on disk, with a fake executor that throws if the KV of a computed token is wrong, and
 // with the bundled model.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -359,6 +360,16 @@ TEST_F(KVDiskCacheTest, DirectoryThatCannotBeUsedIsReported) {
   EXPECT_NE(engine_core.ready().kv_disk_cache_failure, "");
   const auto request = FakeRequest(1, {1, 2, 3}, 5);
   EXPECT_EQ(RunOne(engine_core, request).token_ids, FakeGenerate(*request, 5, 259));
+}
+
+// A process may end soon after its first step.
+TEST_F(KVDiskCacheTest, WarningsOfOpeningTheCacheAreThereAtOnce) {
+  const std::string name = "0123456789abcdef.kvseg";
+  { EngineCore(Config(), FakeExecutorFactory()); }
+  ASSERT_EQ(mkfifo((directory_ + "/" + name).c_str(), 0600), 0);
+  EngineCore engine_core(Config(), FakeExecutorFactory());
+  EXPECT_NE(engine_core.TakeWarning().find(name), std::string::npos);
+  EXPECT_EQ(engine_core.TakeWarning(), "");
 }
 
 TEST_F(KVDiskCacheTest, ThreadClientWakesUpForALoad) {
