@@ -38,7 +38,9 @@ struct SuperScales {
   static constexpr uint64_t kSuperBytes = kKinds * (kFloatBytes + kPerSuper * kPanelRows);
   const uint8_t* supers;
 
-  void Start(const PackedQuantView& w, int64_t panel) { supers = w.supers + panel * w.num_supers() * w.super_bytes(); }
+  void Start(const PackedQuantView& w, int64_t panel) {
+    supers = w.supers + panel * w.num_supers() * static_cast<int64_t>(kSuperBytes);
+  }
   [[gnu::always_inline]] Vec Scale(int64_t block) const { return Product(static_cast<uint64_t>(block), 0); }
   [[gnu::always_inline]] Vec Minimum(int64_t block) const { return Product(static_cast<uint64_t>(block), 1); }
   template <int64_t kCount>
