@@ -1,6 +1,5 @@
-// ChooseKernels: the kernels of the workers, with the kernels of UnitLoads that are faster on this CPU. These are
-// measured once per process and stored in a file, so that later processes need not measure. Results do not depend on
-// it.
+// ChooseKernels: the kernels of the workers, with the UnitLoads that are faster on this CPU. A measurement finds them
+// and stores them in a file, so that later processes need not measure. Results do not depend on them.
 #pragma once
 
 #include <string>

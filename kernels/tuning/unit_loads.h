@@ -1,5 +1,5 @@
-// UnitLoads: how linear_quant loads the units of x for scales of 16 and 32 columns. Which way is faster depends on the
-// CPU, and a short measurement finds out. Both give the same results. Any thread may call these functions.
+// UnitLoads: how linear_quant loads the units of x in tiles of one panel. Which way is faster depends on the CPU, and a
+// short measurement finds out. Both give the same results. Any thread may call these functions.
 #pragma once
 
 #include <cstdint>

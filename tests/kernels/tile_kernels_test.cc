@@ -14,7 +14,6 @@
 #include <string>
 #include <vector>
 
-#include "kernels/kernel_tables.h"
 #include "kernels/kernels.h"
 #include "kernels/tuning/unit_loads.h"
 #include "tests/support/random_values.h"
