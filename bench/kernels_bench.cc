@@ -101,15 +101,14 @@ void BM_TilesBFloat16(benchmark::State& state, int64_t rotating_bytes) {
     state.SkipWithError("this instruction set has no bfloat16 dot product");
     return;
   }
-  const Limits limits = LimitsFor(Instruction::kDotBFloat16);
+  const Limits limits = LimitsFor(BFloat16Instruction(BenchIsa()));
   const std::vector<kernels::PackedMatrix> weights = Plain(shape, kernels::DType::kBFloat16, rotating_bytes);
   const std::vector<float> x = Ramp(shape.rows * shape.in);
   std::vector<float> y(static_cast<size_t>(shape.rows * shape.out));
   kernels::PackedActivations rows;
   Rotate(state, weights, [&](const kernels::PackedMatrixView& w) {
-    const kernels::PackedActivationsView view = rows.BFloat16(shape.rows, shape.in);
-    for (int64_t tile = 0; tile < kernels::NumTiles(shape.rows); ++tile)
-      tiles.pack_bfloat16(x.data(), shape.in, view, tile);
+    const kernels::PackedActivationsView view = rows.BFloat16(shape.rows, shape.in, tiles.bfloat16_tile_rows);
+    for (int64_t tile = 0; tile < view.num_tiles(); ++tile) tiles.pack_bfloat16(x.data(), shape.in, view, tile);
     tiles.linear_bfloat16(view, w, nullptr, y.data(), shape.out, 0, w.num_panels());
   });
   Report(state, shape, static_cast<double>(shape.out * shape.in) * 2.0, limits);
@@ -117,7 +116,7 @@ void BM_TilesBFloat16(benchmark::State& state, int64_t rotating_bytes) {
 
 void BM_TilesQuant(benchmark::State& state, const kernels::PackedQuantForm& form, int64_t rotating_bytes) {
   const Shape shape = ShapeOf(state);
-  const Limits limits = LimitsFor(Instruction::kDotInt8);
+  const Limits limits = LimitsFor(Int8Instruction(BenchIsa()));
   const kernels::TileKernels& tiles = *BenchKernels().tiles;
   const std::vector<uint8_t> codes(static_cast<size_t>(shape.in), 7);
   const std::vector<float> scales(static_cast<size_t>(shape.in), 0.5f);
@@ -133,9 +132,9 @@ void BM_TilesQuant(benchmark::State& state, const kernels::PackedQuantForm& form
   std::vector<float> y(static_cast<size_t>(shape.rows * shape.out));
   kernels::PackedActivations rows;
   Rotate(state, weights, [&](const kernels::PackedQuantView& w) {
-    const kernels::PackedActivationsView view = rows.Int8(shape.rows, shape.in, w.code_sums());
-    for (int64_t tile = 0; tile < kernels::NumTiles(shape.rows); ++tile)
-      tiles.pack_int8(x.data(), shape.in, view, tile);
+    const kernels::PackedActivationsView view =
+        rows.Int8(shape.rows, shape.in, w.code_sums(), tiles.Int8TileRows(shape.rows, w.code_sums()));
+    for (int64_t tile = 0; tile < view.num_tiles(); ++tile) tiles.pack_int8(x.data(), shape.in, view, tile);
     tiles.linear_quant(view, w, nullptr, y.data(), shape.out, 0, w.num_panels());
   });
   Report(state, shape, static_cast<double>(bytes), limits);

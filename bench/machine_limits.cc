@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernels/isa.h"
+#include "kernels/isa/avx512_amx/tile_registers.h"
 #include "kernels/matrix/aligned_buffer.h"
 
 #if defined(__x86_64__)
@@ -34,7 +35,7 @@ double Best(double work, F&& run) {
 // A chain of dependent instructions is one instruction per latency. Zen 5 has the largest product of latency and rate:
 // vdpbf16ps takes 6 cycles, and two start in each.
 constexpr int kChains = 16, kChains256 = 8;
-constexpr int64_t kRepeats = 2'000'000;
+constexpr int64_t kRepeats = 2'000'000, kTileRepeats = 500'000;
 
 // Random floats between -2 and 2. Each half of their bits is also a bfloat16 between -2 and 2, and their bytes are
 // codes. Zeros would draw less power, so the clock might be higher than that of a real kernel.
@@ -69,6 +70,26 @@ alignas(64) const std::array<uint32_t, 32> kOperands = [] {
 __attribute__((target("avx512f"))) void RunFma512() { VLLM_REPEAT_512("vfmadd231ps") }
 __attribute__((target("avx512f"))) void RunDotBFloat16() { VLLM_REPEAT_512("vdpbf16ps") }
 __attribute__((target("avx512f"))) void RunDotInt8() { VLLM_REPEAT_512("vpdpbusd") }
+// Two tiles of x times two of w, all with 16 rows of 64 bytes, which keeps the multiplier busy.
+#define VLLM_REPEAT_TILES(name)                                                                                    \
+  kernels::avx512_amx::TileConfig config;                                                                          \
+  for (int tile = 0; tile < 8; ++tile) {                                                                           \
+    config.rows[tile] = 16;                                                                                        \
+    config.row_bytes[tile] = 64;                                                                                   \
+  }                                                                                                                \
+  kernels::avx512_amx::TileRegisters::Configure(config);                                                           \
+  asm volatile("tileloadd (%0), %%tmm4\n tileloadd (%0), %%tmm5\n tileloadd (%0), %%tmm6\n tileloadd (%0), %%tmm7" \
+               :                                                                                                   \
+               : "r"(kOperands.data())                                                                             \
+               : "memory");                                                                                        \
+  for (int64_t repeat = 0; repeat < kTileRepeats; ++repeat) {                                                      \
+    asm volatile(name " %tmm6, %tmm4, %tmm0\n" name " %tmm7, %tmm4, %tmm1\n" name " %tmm6, %tmm5, %tmm2\n" name    \
+                      " %tmm7, %tmm5, %tmm3");                                                                     \
+  }                                                                                                                \
+  kernels::avx512_amx::TileRegisters::Release();
+
+void RunTilesBFloat16() { VLLM_REPEAT_TILES("tdpbf16ps") }
+void RunTilesInt8() { VLLM_REPEAT_TILES("tdpbssd") }
 __attribute__((target("avx2,fma"))) void RunFma256() {
   const __m256i x = _mm256_load_si256(reinterpret_cast<const __m256i*>(kOperands.data()));
   const __m256i y = _mm256_load_si256(reinterpret_cast<const __m256i*>(kOperands.data() + 16));
@@ -76,6 +97,7 @@ __attribute__((target("avx2,fma"))) void RunFma256() {
   for (int64_t repeat = 0; repeat < kRepeats; ++repeat) VLLM_EIGHT("vfmadd231ps", a, b, c, d, e, f, g, h, x, y);
 }
 #undef VLLM_REPEAT_512
+#undef VLLM_REPEAT_TILES
 #undef VLLM_EIGHT
 #endif
 
@@ -85,14 +107,20 @@ double PeakRate(kernels::Isa isa, Instruction instruction) {
 #if defined(__x86_64__)
   constexpr double kInstructions = static_cast<double>(kRepeats) * kChains;
   constexpr double kInstructions256 = static_cast<double>(kRepeats) * kChains256;
-  const bool has_vnni = isa == kernels::Isa::kAvx512Vnni || isa == kernels::Isa::kAvx512Bf16;
+  constexpr double kTileInstructions = static_cast<double>(kTileRepeats) * 4;
+  const bool has_tiles = isa == kernels::Isa::kAvx512Amx, has_bfloat16 = isa == kernels::Isa::kAvx512Bf16 || has_tiles;
+  const bool has_vnni = isa == kernels::Isa::kAvx512Vnni || has_bfloat16;
   if (instruction == Instruction::kFma) {
     if (isa == kernels::Isa::kAvx2 || isa == kernels::Isa::kAvx2Vnni) return Best(kInstructions256 * 16, RunFma256);
     if (isa == kernels::Isa::kAvx512 || has_vnni) return Best(kInstructions * 32, RunFma512);
     return 0.0;
   }
+  if (instruction == Instruction::kTileInt8) return has_tiles ? Best(kTileInstructions * 32768, RunTilesInt8) : 0.0;
+  if (instruction == Instruction::kTileBFloat16) {
+    return has_tiles ? Best(kTileInstructions * 16384, RunTilesBFloat16) : 0.0;
+  }
   if (instruction == Instruction::kDotInt8) return has_vnni ? Best(kInstructions * 128, RunDotInt8) : 0.0;
-  return isa == kernels::Isa::kAvx512Bf16 ? Best(kInstructions * 64, RunDotBFloat16) : 0.0;
+  return has_bfloat16 ? Best(kInstructions * 64, RunDotBFloat16) : 0.0;
 #else
   (void)isa;
   (void)instruction;

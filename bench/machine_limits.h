@@ -21,11 +21,21 @@ inline const kernels::Kernels& BenchKernels() {
   return kernels::KernelsFor(BenchIsa(), loads.value_or(kernels::UnitLoads::kSingle));
 }
 
-enum class Instruction : unsigned char { kFma, kDotBFloat16, kDotInt8 };
+// The last two are those of AMX.
+enum class Instruction : unsigned char { kFma, kDotBFloat16, kDotInt8, kTileBFloat16, kTileInt8 };
 
 // Returns multiplies and adds per second, each counted as one operation, with the widest registers of `isa`. Returns 0
-// for dot products of 512 bits that `isa` does not have, and 0 for instruction sets other than AVX2 and AVX-512.
+// for dot products of 512 bits and tiles that `isa` does not have, and 0 for instruction sets other than AVX2 and
+// AVX-512.
 double PeakRate(kernels::Isa isa, Instruction instruction);
+
+// The instruction that multiplies most bfloat16 or int8 values with `isa`.
+inline Instruction BFloat16Instruction(kernels::Isa isa) {
+  return isa == kernels::Isa::kAvx512Amx ? Instruction::kTileBFloat16 : Instruction::kDotBFloat16;
+}
+inline Instruction Int8Instruction(kernels::Isa isa) {
+  return isa == kernels::Isa::kAvx512Amx ? Instruction::kTileInt8 : Instruction::kDotInt8;
+}
 
 // Returns the clock in cycles per second, or 0 if it is not known how to measure it.
 double ClockRate();

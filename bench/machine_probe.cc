@@ -2,7 +2,8 @@
 //   machine_probe [THREADS]
 // THREADS threads (default 2) measure at the same time, and each figure is the sum over the threads. `read` is in bytes
 // per second, `clock` in cycles per second. The other rates are in multiplies and adds per second, each counted as one
-// operation. `bfloat16` must be half of `int8` on CPUs that start as many of these instructions per cycle.
+// operation. `bfloat16` must be half of `int8` on CPUs that start as many of these instructions per cycle. CPUs with
+// AMX also have `amx_bfloat16` and `amx_int8`.
 #include <barrier>
 #include <cstdio>
 #include <cstdlib>
@@ -18,7 +19,7 @@ namespace vllm {
 namespace {
 
 struct Limits {
-  double read = 0, clock = 0, fma = 0, bfloat16 = 0, int8 = 0;
+  double read = 0, clock = 0, fma = 0, bfloat16 = 0, int8 = 0, amx_bfloat16 = 0, amx_int8 = 0;
 };
 
 Limits Measure(int num_threads) {
@@ -40,6 +41,8 @@ Limits Measure(int num_threads) {
       add(sum.fma, [isa] { return PeakRate(isa, Instruction::kFma); });
       add(sum.bfloat16, [isa] { return PeakRate(isa, Instruction::kDotBFloat16); });
       add(sum.int8, [isa] { return PeakRate(isa, Instruction::kDotInt8); });
+      add(sum.amx_bfloat16, [isa] { return PeakRate(isa, Instruction::kTileBFloat16); });
+      add(sum.amx_int8, [isa] { return PeakRate(isa, Instruction::kTileInt8); });
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -56,6 +59,10 @@ int main(int argc, char** argv) {
     return 2;
   }
   const vllm::Limits limits = vllm::Measure(num_threads);
-  std::printf("{\"threads\": %d, \"read\": %.4g, \"clock\": %.4g, \"fma\": %.4g, \"bfloat16\": %.4g, \"int8\": %.4g}\n",
+  std::printf("{\"threads\": %d, \"read\": %.4g, \"clock\": %.4g, \"fma\": %.4g, \"bfloat16\": %.4g, \"int8\": %.4g",
               num_threads, limits.read, limits.clock / num_threads, limits.fma, limits.bfloat16, limits.int8);
+  if (limits.amx_int8 > 0.0) {
+    std::printf(", \"amx_bfloat16\": %.4g, \"amx_int8\": %.4g", limits.amx_bfloat16, limits.amx_int8);
+  }
+  std::printf("}\n");
 }

@@ -35,18 +35,16 @@ constexpr int64_t kMaxHeadRows = 64;
 struct Form {
   const char* name;
   const kernels::PackedQuantForm* quant;  // null: bfloat16
-  Instruction instruction;
 };
 
 constexpr kernels::PackedQuantForm kQ8_0 = {8, 32}, kQ4_0 = {4, 32, false, 8}, kQ4_K = {4, 32, true, 0, nullptr, true};
 constexpr kernels::PackedQuantForm kQ5_0 = {5, 32, false, 16}, kQ5_K = {5, 32, true, 0, nullptr, true};
 constexpr kernels::PackedQuantForm kQ6_K = {6, 16, false, 32, nullptr, true};
-constexpr Form kForms[] = {
-    {"bfloat16", nullptr, Instruction::kDotBFloat16}, {"int8", &kernels::kInt8Form, Instruction::kDotInt8},
-    {"Q8_0", &kQ8_0, Instruction::kDotInt8},          {"int4", &kernels::kInt4Form, Instruction::kDotInt8},
-    {"Q4_0", &kQ4_0, Instruction::kDotInt8},          {"Q4_K", &kQ4_K, Instruction::kDotInt8},
-    {"Q5_0", &kQ5_0, Instruction::kDotInt8},          {"Q5_K", &kQ5_K, Instruction::kDotInt8},
-    {"Q6_K", &kQ6_K, Instruction::kDotInt8}};
+constexpr Form kForms[] = {{"bfloat16", nullptr}, {"int8", &kernels::kInt8Form},
+                           {"Q8_0", &kQ8_0},      {"int4", &kernels::kInt4Form},
+                           {"Q4_0", &kQ4_0},      {"Q4_K", &kQ4_K},
+                           {"Q5_0", &kQ5_0},      {"Q5_K", &kQ5_K},
+                           {"Q6_K", &kQ6_K}};
 
 class Model {
  public:
@@ -134,7 +132,9 @@ void Run(int num_threads, int num_passes, const std::vector<int64_t>& all_rows) 
   std::printf("| weights | rows | ms | read ms | %% of read speed | %% of roofline | ops/byte | Gop/s |\n");
   std::printf("|---|---|---|---|---|---|---|---|\n");
   for (const Form& form : kForms) {
-    const double peak = num_threads * PeakRate(BenchIsa(), form.instruction);
+    const kernels::Isa isa = BenchIsa();
+    const double peak =
+        num_threads * PeakRate(isa, form.quant == nullptr ? BFloat16Instruction(isa) : Int8Instruction(isa));
     if (peak == 0.0) continue;
     const Model model(form);
     for (const int64_t rows : all_rows) {

@@ -100,11 +100,7 @@ std::vector<Isa> AvailableIsas() {
 }
 
 Isa BestIsa() {
-  static const Isa best = [] {
-    std::vector<Isa> isas = AvailableIsas();
-    std::erase(isas, Isa::kAvx512Amx);
-    return isas.back();
-  }();
+  static const Isa best = AvailableIsas().back();
   return best;
 }
 

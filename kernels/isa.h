@@ -29,7 +29,7 @@ enum class Isa : uint8_t {
 // Returns the instruction sets that this CPU supports, in the order of Isa. kGeneric is always included. The first call
 // asks the operating system for AMX's registers, on behalf of the process.
 std::vector<Isa> AvailableIsas();
-// Returns the most capable of AvailableIsas(), but not kAvx512Amx, which has run in an emulation only.
+// Returns the most capable of AvailableIsas().
 Isa BestIsa();
 
 // Returns the name for --isa: "generic", "avx512_vnni", "neon_i8mm" and so on.

@@ -19,7 +19,8 @@ using LinearQuantFunction = void (*)(const PackedActivationsView& x, const Packe
                                      float* y, int64_t y_stride, int64_t panel_begin, int64_t panel_end);
 
 struct TileKernels {
-  // Packs one tile of x [to.num_rows, to.num_columns] into `to`, rounded to bfloat16. This function and linear_bfloat16
+  // Packs one tile of x [to.num_rows, to.num_columns] into `to`, rounded to bfloat16. to.tile_rows must be
+  // bfloat16_tile_rows, or Int8TileRows for pack_int8. This function and linear_bfloat16
   // are null if the instruction set has no dot product of bfloat16.
   void (*pack_bfloat16)(const float* x, int64_t x_stride, const PackedActivationsView& to, int64_t tile);
   // y[r, n] = bias[n] + sum over k of x[r, k] * w[n, k] for panels [panel_begin, panel_end) of w. w is bfloat16.
@@ -35,6 +36,15 @@ struct TileKernels {
   // Like linear_bfloat16. Products of codes are summed exactly over the columns that share a weight scale (16, 32 or
   // 128), then scaled and added in float32.
   LinearQuantFunction linear_quant;
+  int64_t bfloat16_tile_rows = kTileRows;
+  // Returns the tile_rows of int8 columns. If null, they are kTileRows.
+  int64_t (*int8_tile_rows)(int64_t num_rows, const CodeSums& code_sums) = nullptr;
+  // With this many rows, reading the weights again for the next rows costs little compared with the arithmetic.
+  int64_t rows_at_once = 8 * kTileRows;
+
+  int64_t Int8TileRows(int64_t num_rows, const CodeSums& code_sums) const {
+    return int8_tile_rows == nullptr ? kTileRows : int8_tile_rows(num_rows, code_sums);
+  }
 };
 
 }  // namespace vllm::kernels

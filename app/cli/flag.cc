@@ -428,8 +428,9 @@ constexpr Flag kFlags[] = {
     {"isa", 0, kChoice, "NAME",
      "auto|generic|avx2|avx2_vnni|avx512|avx512_vnni|avx512_bf16|avx512_amx|neon|neon_dotprod|neon_i8mm|neon_bf16",
      "auto", kEngine, kEngines, false, true,
-     "instruction set of the kernels; auto: the best that this machine supports, except avx512_amx; $VLLMCLI_ISA "
-     "overrides the default and the configuration file"},
+     "instruction set of the kernels; auto: the best that this machine supports; $VLLMCLI_ISA overrides the default "
+     "and "
+     "the configuration file"},
     {"trace", 0, kPath, "FILE", "", "", kEngine, kSamplers, false, false,
      "record the scheduler's decisions in the new file FILE, without any text, for vllmcli trace"},
 

@@ -1,9 +1,12 @@
 // PackedActivations: rows of x, packed so that the inner loop over a packed weight can broadcast them unit by unit. A
 // rank's workspace owns it; the rank's threads fill different tiles. A unit of four bytes holds two bfloat16 columns or
-// four int8 columns. Rows are grouped into tiles of up to twelve. Within a tile the units of the same columns are
-// contiguous. Unit u of row r, in a tile of R rows that starts at row `begin`, is
+// four int8 columns. Rows are grouped into tiles of up to tile_rows, which is kTileRows or kAmxTileRows. In tiles of up
+// to kTileRows, the units of the same columns are contiguous. Unit u of row r, in a tile of R rows that starts at row
+// `begin`, is
 //   units[begin * num_units + u * R + r - begin].
-// For AMX, the units of a row are contiguous: units[r * num_units + u]. In both cases, a tile takes the same memory.
+// In those of up to kAmxTileRows, chunks of 16 units of a row are contiguous, and the chunks of the same columns follow
+// each other. Unit 16 c + i of row r, in a chunk of W units, which are 16 or those left, is
+//   units[begin * num_units + 16 * c * R + (r - begin) * W + i].
 #pragma once
 
 #include <cstdint>
@@ -13,13 +16,16 @@
 namespace vllm::kernels {
 
 inline constexpr int64_t kTileRows = 12;
+inline constexpr int64_t kAmxTileRows = 16;    // the most rows of an AMX register
 inline constexpr int64_t kScaleColumns = 128;  // columns of x per scale
 inline constexpr int64_t kBlockColumns = 32;   // int8 columns are zero-padded to a multiple of this
 
-// Rows are divided into tiles whose sizes differ by at most one.
-[[gnu::always_inline]] inline int64_t NumTiles(int64_t num_rows) { return (num_rows + kTileRows - 1) / kTileRows; }
-[[gnu::always_inline]] inline int64_t TileBegin(int64_t num_rows, int64_t tile) {
-  return num_rows * tile / NumTiles(num_rows);
+// Rows are divided into tiles of at most tile_rows, whose sizes differ by at most one.
+[[gnu::always_inline]] inline int64_t NumTiles(int64_t num_rows, int64_t tile_rows = kTileRows) {
+  return (num_rows + tile_rows - 1) / tile_rows;
+}
+[[gnu::always_inline]] inline int64_t TileBegin(int64_t num_rows, int64_t tile, int64_t tile_rows = kTileRows) {
+  return num_rows * tile / NumTiles(num_rows, tile_rows);
 }
 
 // Describes the sums of x's codes that the zero points and minimums of a weight require.
@@ -41,7 +47,10 @@ struct PackedActivationsView {
   int32_t* offsets = nullptr;
   float* sums = nullptr;  // null unless code_sums.keep_sums
   CodeSums code_sums = {};
+  int64_t tile_rows = kTileRows;
 
+  [[gnu::always_inline]] int64_t num_tiles() const { return NumTiles(num_rows, tile_rows); }
+  [[gnu::always_inline]] int64_t tile_begin(int64_t tile) const { return TileBegin(num_rows, tile, tile_rows); }
   [[gnu::always_inline]] int64_t num_scales() const { return (num_columns + kScaleColumns - 1) / kScaleColumns; }
   [[gnu::always_inline]] int64_t num_offsets() const {
     return (num_columns + code_sums.columns - 1) / code_sums.columns;
@@ -65,8 +74,8 @@ class PackedActivations {
   // Each of these returns a view for the kernels to fill, which is valid until the next call. A call allocates only if
   // an array has to be larger than in every earlier call, so a call with the largest sizes reserves enough memory for
   // all later calls. Throws std::bad_alloc.
-  PackedActivationsView BFloat16(int64_t num_rows, int64_t num_columns);
-  PackedActivationsView Int8(int64_t num_rows, int64_t num_columns, const CodeSums& code_sums);
+  PackedActivationsView BFloat16(int64_t num_rows, int64_t num_columns, int64_t tile_rows);
+  PackedActivationsView Int8(int64_t num_rows, int64_t num_columns, const CodeSums& code_sums, int64_t tile_rows);
 
   size_t size_bytes() const {
     return units_.size_bytes() + scales_.size_bytes() + offsets_.size_bytes() + sums_.size_bytes();

@@ -55,7 +55,7 @@ void AddSeconds(Isa isa, const PackedQuantForm& form, double& single, double& qu
   std::vector<float> y(kRows * kOutputs);
   PackedActivations rows;
   const PackedQuantView& w = weight.view();
-  const PackedActivationsView packed = rows.Int8(kRows, kColumns, w.code_sums());
+  const PackedActivationsView packed = rows.Int8(kRows, kColumns, w.code_sums(), kTileRows);
   const TileKernels& tiles = *KernelsFor(isa, UnitLoads::kSingle).tiles;
   for (int64_t tile = 0; tile < NumTiles(kRows); ++tile) tiles.pack_int8(x.data(), kColumns, packed, tile);
   const auto seconds = [&](UnitLoads loads) {

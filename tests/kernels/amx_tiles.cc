@@ -62,7 +62,7 @@ struct EmulatedRegisters {
       for (int n = 0; n < config.row_bytes[kSum] / 4; ++n) {
         auto sum = At<int32_t>(kSum, m, n);
         for (int k = 0; k < config.row_bytes[kX]; ++k) {
-          sum += At<int8_t>(kX, m, k) * At<uint8_t>(kW, k / 4, 4 * n + k % 4);
+          sum += At<int8_t>(kX, m, k) * At<int8_t>(kW, k / 4, 4 * n + k % 4);
         }
         std::memcpy(tiles[kSum].bytes[m] + n * 4, &sum, sizeof(sum));
       }
@@ -117,9 +117,13 @@ using Registers = EmulatedRegisters;
 namespace vllm::kernels {
 
 extern const TileKernels kEmulatedAmxTileKernels;
-constinit const TileKernels kEmulatedAmxTileKernels = {emulated_amx::PackBFloat16<emulated_amx::RowMajor>,
-                                                       emulated_amx::LinearBFloat16, emulated_amx::PackInt8ForRows,
-                                                       emulated_amx::LinearQuant};
+constinit const TileKernels kEmulatedAmxTileKernels = {emulated_amx::PackBFloat16<emulated_amx::Chunks>,
+                                                       emulated_amx::LinearBFloat16,
+                                                       emulated_amx::PackInt8Rows,
+                                                       emulated_amx::LinearQuant,
+                                                       kAmxTileRows,
+                                                       emulated_amx::Int8TileRows,
+                                                       emulated_amx::kRowsAtOnce};
 
 }  // namespace vllm::kernels
 

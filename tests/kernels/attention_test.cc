@@ -253,7 +253,8 @@ TEST_P(AttentionTest, AgreesWithPlainSoftmax) {
   for (int round = 0; round < 40; ++round) {
     Case c = RandomCase(round);
     const std::vector<float> out = c.Run(kernels(), 1);
-    const bool rounds = GetParam() == Isa::kAvx512Bf16 && c.dtype == KVDType::kBFloat16;
+    const bool rounds =
+        (GetParam() == Isa::kAvx512Bf16 || GetParam() == Isa::kAvx512Amx) && c.dtype == KVDType::kBFloat16;
     std::vector<double> magnitude;
     const std::vector<double> naive =
         c.Naive(rounds ? c.Rounded() : c.query, c.Stored(c.key), c.Stored(c.value), &magnitude);

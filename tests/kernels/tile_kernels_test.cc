@@ -33,6 +33,16 @@ struct NamedTiles {
 };
 void PrintTo(const NamedTiles& tiles, std::ostream* out) { *out << tiles.name; }
 
+#if defined(__x86_64__)
+// The same kernels, but AMX multiplies int8 also where VNNI is faster.
+TileKernels WithAmxForAnyRows(TileKernels tiles) {
+  tiles.int8_tile_rows = [](int64_t /*num_rows*/, const CodeSums& code_sums) {
+    return code_sums.columns == 16 ? kTileRows : kAmxTileRows;
+  };
+  return tiles;
+}
+#endif
+
 // Returns the kernels of every instruction set that this CPU supports, with all UnitLoads. With avx512_bf16, these
 // include the AVX-VNNI kernels in the AVX-512 encoding, and the AMX kernels with emulated registers.
 std::vector<NamedTiles> AllTiles() {
@@ -45,7 +55,12 @@ std::vector<NamedTiles> AllTiles() {
 #if defined(__x86_64__)
   if (all.back().name.starts_with("avx512_bf16") || all.back().name.starts_with("avx512_amx")) {
     all.push_back({"avx2_vnni_evex", &kEvexAvx2VnniTileKernels});
-    all.push_back({"avx512_amx_emulated", &kEmulatedAmxTileKernels});
+    static const TileKernels emulated = WithAmxForAnyRows(kEmulatedAmxTileKernels);
+    all.push_back({"avx512_amx_emulated", &emulated});
+  }
+  if (std::ranges::any_of(all, [](const NamedTiles& tiles) { return tiles.name == "avx512_amx"; })) {
+    static const TileKernels any_rows = WithAmxForAnyRows(*KernelsFor(Isa::kAvx512Amx).tiles);
+    all.push_back({"avx512_amx_any_rows", &any_rows});
   }
 #endif
   return all;
@@ -58,13 +73,14 @@ class TileKernelsTest : public testing::TestWithParam<NamedTiles>, protected tes
   const TileKernels& kernels() const { return *GetParam().tiles; }
   PackedActivationsView Int8(const std::vector<float>& x, int64_t x_stride, int64_t num_rows,
                              const PackedQuantMatrix& w) {
-    const PackedActivationsView view = tiles_.Int8(num_rows, w.view().num_columns, w.view().code_sums());
-    for (int64_t tile = 0; tile < NumTiles(num_rows); ++tile) kernels().pack_int8(x.data(), x_stride, view, tile);
+    const PackedActivationsView view = tiles_.Int8(num_rows, w.view().num_columns, w.view().code_sums(),
+                                                   kernels().Int8TileRows(num_rows, w.view().code_sums()));
+    for (int64_t tile = 0; tile < view.num_tiles(); ++tile) kernels().pack_int8(x.data(), x_stride, view, tile);
     return view;
   }
   PackedActivationsView BFloat16(const std::vector<float>& x, int64_t x_stride, int64_t num_rows, int64_t num_columns) {
-    const PackedActivationsView view = tiles_.BFloat16(num_rows, num_columns);
-    for (int64_t tile = 0; tile < NumTiles(num_rows); ++tile) kernels().pack_bfloat16(x.data(), x_stride, view, tile);
+    const PackedActivationsView view = tiles_.BFloat16(num_rows, num_columns, kernels().bfloat16_tile_rows);
+    for (int64_t tile = 0; tile < view.num_tiles(); ++tile) kernels().pack_bfloat16(x.data(), x_stride, view, tile);
     return view;
   }
   PackedActivations tiles_;
@@ -272,13 +288,41 @@ TEST(UnitLoadsTest, KernelsWithDotProductsOfInt8GiveTheSameBits) {
     const PackedQuantMatrix w = RandomCodes(random, form, out, in);
     for (const NamedTiles& named : same) {
       PackedActivations packed;
-      const PackedActivationsView tiles = packed.Int8(num_rows, in, w.view().code_sums());
-      for (int64_t tile = 0; tile < NumTiles(num_rows); ++tile) named.tiles->pack_int8(x.data(), in, tiles, tile);
+      const PackedActivationsView tiles =
+          packed.Int8(num_rows, in, w.view().code_sums(), named.tiles->Int8TileRows(num_rows, w.view().code_sums()));
+      for (int64_t tile = 0; tile < tiles.num_tiles(); ++tile) named.tiles->pack_int8(x.data(), in, tiles, tile);
       std::vector<float> y(static_cast<size_t>(num_rows * out));
       named.tiles->linear_quant(tiles, w.view(), nullptr, y.data(), out, 0, w.view().num_panels());
       if (expected.empty()) expected = y;
       ASSERT_EQ(y, expected) << named.name << ", " << num_rows << " rows, " << out << "x" << in;
     }
+  }
+}
+
+// AMX kernels write results of this size past the caches.
+TEST_P(TileKernelsTest, LargeResultsAreThoseOfTheirRows) {
+  const int64_t out = 4096, in = 64, num_rows = 160, some_rows = 30;
+  const std::vector<float> x = Floats(num_rows * in), weights = Floats(out * in), bias = Floats(out);
+  const PackedMatrix plain = Pack(weights, out, in);
+  const PackedQuantMatrix quant = RandomCodes(random_, kInt8Form, out, in);
+  for (const bool is_plain : {false, true}) {
+    if (is_plain && kernels().linear_bfloat16 == nullptr) continue;
+    const auto multiply = [&](int64_t first, int64_t count, float* y) {
+      const std::vector<float> rows(x.begin() + first * in, x.begin() + (first + count) * in);
+      if (is_plain) {
+        const PackedActivationsView tiles = BFloat16(rows, in, count, in);
+        kernels().linear_bfloat16(tiles, plain.view(), bias.data(), y, out, 0, plain.view().num_panels());
+      } else {
+        const PackedActivationsView tiles = Int8(rows, in, count, quant);
+        kernels().linear_quant(tiles, quant.view(), bias.data(), y, out, 0, quant.view().num_panels());
+      }
+    };
+    const AlignedBuffer all(static_cast<size_t>(num_rows * out) * sizeof(float));
+    multiply(0, num_rows, all.as<float>());
+    std::vector<float> some(static_cast<size_t>(some_rows * out));
+    multiply(num_rows - some_rows, some_rows, some.data());
+    const float* const last = all.as<float>() + (num_rows - some_rows) * out;
+    ASSERT_TRUE(std::equal(some.begin(), some.end(), last)) << is_plain;
   }
 }
 

@@ -36,7 +36,7 @@ GatheredLinear::GatheredLinear(const LoadContext& load, const ModelConfig& model
       own_(load, model, in_features(), SplitMatrix(load.step, name, out_features), has_bias) {}
 
 void GatheredLinear::Reserve(int64_t max_rows) const {
-  ReserveGather(step_, std::max(max_rows, kernels::kTileRows * step_.threads->num_threads()), in_features());
+  ReserveGather(step_, std::max(max_rows, kernels::kAmxTileRows * step_.threads->num_threads()), in_features());
   own_.Reserve(max_rows);
 }
 
@@ -47,9 +47,10 @@ void GatheredLinear::Forward(const float* x, int64_t x_stride, int64_t num_rows,
   // All ranks take the same way here: their matrices have the same format, and their rows the same adapters.
   const LinearMatrix* const matrix = own_.matrix();
   std::optional<kernels::PackedActivationsView> packed;
-  const bool is_worth_it = kernels::NumTiles(num_rows) >= step_.world_size();
-  if (is_worth_it && matrix != nullptr && !own_.HasAdapters(lora_slots, num_rows)) {
+  if (matrix != nullptr && !own_.HasAdapters(lora_slots, num_rows)) {
     packed = matrix->PackedX(step_, num_rows);
+    // With fewer tiles than ranks, each rank packs all of x.
+    if (packed && packed->num_tiles() < step_.world_size()) packed.reset();
   }
   const std::span<const PeerBuffers> peers =
       step_.communicator->Exchange({x, x_stride, y, packed.value_or(kernels::PackedActivationsView())});
@@ -68,14 +69,14 @@ void GatheredLinear::Forward(const float* x, int64_t x_stride, int64_t num_rows,
 void GatheredLinear::PackTogether(std::span<const PeerBuffers> peers, const LinearMatrix& matrix) const {
   const auto own_rank = static_cast<size_t>(step_.rank());
   const kernels::PackedActivationsView& own = peers[own_rank].packed;
-  const Shard tiles = ShardOf(kernels::NumTiles(own.num_rows), step_.rank(), step_.world_size());
-  ReserveGather(step_, kernels::kTileRows * step_.threads->num_threads(), in_features());
+  const Shard tiles = ShardOf(own.num_tiles(), step_.rank(), step_.world_size());
+  ReserveGather(step_, kernels::kAmxTileRows * step_.threads->num_threads(), in_features());
   step_.threads->ParallelFor(tiles.count, [&](int64_t i, int thread) {
     const int64_t tile = tiles.begin + i;
-    const int64_t begin = kernels::TileBegin(own.num_rows, tile);
-    const int64_t count = kernels::TileBegin(own.num_rows, tile + 1) - begin;
+    const int64_t begin = own.tile_begin(tile);
+    const int64_t count = own.tile_begin(tile + 1) - begin;
     // A tile is gathered and packed while it is in the L2 cache.
-    float* const x = step_.workspace->gathered_x.as<float>() + thread * kernels::kTileRows * in_features();
+    float* const x = step_.workspace->gathered_x.as<float>() + thread * kernels::kAmxTileRows * in_features();
     GatherRows(peers, in_columns_, begin, count, x);
     const kernels::PackedActivationsView to = own.Rows(begin, count);
     matrix.PackTile(step_, x, in_features(), to);

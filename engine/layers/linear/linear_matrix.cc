@@ -72,12 +72,14 @@ std::optional<kernels::PackedActivationsView> TilesFor(const kernels::PackedMatr
                                                        int64_t num_rows) {
   const kernels::PackedMatrixView& w = matrix.view();
   if (w.dtype != kernels::DType::kBFloat16 || step.kernels->tiles->linear_bfloat16 == nullptr) return std::nullopt;
-  return step.workspace->packed_activations.BFloat16(num_rows, w.num_columns);
+  return step.workspace->packed_activations.BFloat16(num_rows, w.num_columns, step.kernels->tiles->bfloat16_tile_rows);
 }
 
 std::optional<kernels::PackedActivationsView> TilesFor(const kernels::PackedQuantMatrix& matrix,
                                                        const StepContext& step, int64_t num_rows) {
-  return step.workspace->packed_activations.Int8(num_rows, matrix.view().num_columns, matrix.view().code_sums());
+  const kernels::CodeSums code_sums = matrix.view().code_sums();
+  return step.workspace->packed_activations.Int8(num_rows, matrix.view().num_columns, code_sums,
+                                                 step.kernels->tiles->Int8TileRows(num_rows, code_sums));
 }
 
 std::optional<kernels::PackedActivationsView> TilesFor(const kernels::CheckpointQuantMatrix& /*matrix*/,
@@ -122,7 +124,7 @@ template <typename Matrix>
 void PackAndMultiply(const Matrix& matrix, const std::vector<Shard>& ranges, const StepContext& step,
                      const kernels::PackedActivationsView& tiles, const LinearCall& call) {
   const PackFunction pack = PackFunctionFor(matrix, step);
-  ForEachRun(step, kernels::NumTiles(tiles.num_rows), 1, kPackingWork * kernels::kTileRows * tiles.num_columns,
+  ForEachRun(step, tiles.num_tiles(), 1, kPackingWork * tiles.tile_rows * tiles.num_columns,
              [&](int64_t begin, int64_t end) {
                for (int64_t tile = begin; tile < end; ++tile) pack(call.x, call.x_stride, tiles, tile);
              });

@@ -29,9 +29,6 @@ constexpr std::array<std::pair<std::string_view, kernels::Activation>, 10> kActi
     {"relu2", kernels::Activation::kRelu2},
 }};
 
-// With this many rows, reading the weights again for the next rows costs little compared with the arithmetic.
-constexpr int64_t kRowsAtOnce = 8 * kernels::kTileRows;
-
 std::vector<OutputSlice> UpSlices(const WeightSource& weights, const std::string& prefix, const MlpSpec& spec,
                                   Shard shard) {
   const int64_t size = spec.intermediate_size;
@@ -72,7 +69,8 @@ Mlp::Mlp(const LoadContext& load, const ModelConfig& model, const std::string& p
       hidden_size_(model.hidden_size),
       shard_(ShardOfRows(spec.intermediate_size, load.step.rank(), load.step.world_size())),
       // A calibration needs the inputs of all tokens in one call.
-      rows_at_once_(load.calibration_run == nullptr ? kRowsAtOnce : std::numeric_limits<int32_t>::max()),
+      rows_at_once_(load.calibration_run == nullptr ? load.step.kernels->tiles->rows_at_once
+                                                    : std::numeric_limits<int32_t>::max()),
       up_(load, model, model.hidden_size,
           SplitRows(load.step,
                     [&](int rank, int world_size) {
@@ -85,11 +83,10 @@ Mlp::Mlp(const LoadContext& load, const ModelConfig& model, const std::string& p
 
 void Mlp::Forward(const float* x, int64_t num_rows, float* scratch, float* out, const int32_t* lora_slots) const {
   const int64_t num_parts = (num_rows + rows_at_once_ - 1) / rows_at_once_;
-  const int64_t num_tiles = kernels::NumTiles(num_rows);
+  const int64_t tile_rows = step_.kernels->tiles->bfloat16_tile_rows;
+  const int64_t num_tiles = kernels::NumTiles(num_rows, tile_rows);
   // Full tiles are the fastest, so only the last part may have others.
-  const auto begin_of = [&](int64_t part) {
-    return std::min(num_rows, num_tiles * part / num_parts * kernels::kTileRows);
-  };
+  const auto begin_of = [&](int64_t part) { return std::min(num_rows, num_tiles * part / num_parts * tile_rows); };
   for (int64_t part = 0; part < num_parts; ++part) {
     const int64_t begin = begin_of(part), end = begin_of(part + 1);
     ForwardRows(x + begin * hidden_size_, end - begin, scratch, out + begin * hidden_size_,

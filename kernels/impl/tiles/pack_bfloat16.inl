@@ -2,10 +2,10 @@
 
 template <typename Layout>
 static void PackBFloat16(const float* x, int64_t x_stride, const PackedActivationsView& to, int64_t tile) {
-  const int64_t begin = TileBegin(to.num_rows, tile);
-  const int64_t num_rows = TileBegin(to.num_rows, tile + 1) - begin;
+  const int64_t begin = TileBegin(to.num_rows, tile, Layout::kRows);
+  const int64_t num_rows = TileBegin(to.num_rows, tile + 1, Layout::kRows) - begin;
   uint32_t* units = to.units + begin * to.num_units;
-  TileUnits columns;
+  TileUnits<Layout::kRows> columns;
   float padded[kScaleColumns];
   for (int64_t k = 0; k < to.num_columns; k += kScaleColumns) {
     for (int64_t r = 0; r < num_rows; ++r) {

@@ -6,8 +6,8 @@ inline constexpr float kMinMagnitude = 1e-36f;
 // kOffsetColumns is the number of columns per offset.
 template <typename Layout, int kOffsetColumns>
 static void PackInt8Tile(const float* x, int64_t x_stride, const PackedActivationsView& to, int64_t tile) {
-  const int64_t begin = TileBegin(to.num_rows, tile);
-  const int64_t num_rows = TileBegin(to.num_rows, tile + 1) - begin;
+  const int64_t begin = TileBegin(to.num_rows, tile, Layout::kRows);
+  const int64_t num_rows = TileBegin(to.num_rows, tile + 1, Layout::kRows) - begin;
   uint32_t* units = to.units + begin * to.num_units;
   float* scales = to.scales + begin * to.num_scales();
   const int64_t num_offsets = to.num_offsets();
@@ -15,7 +15,7 @@ static void PackInt8Tile(const float* x, int64_t x_stride, const PackedActivatio
   float* sums = to.sums == nullptr ? nullptr : to.sums + begin * num_offsets;
   constexpr int64_t kUnits = kScaleColumns / 4;
   constexpr int kOffsets = static_cast<int>(kScaleColumns) / kOffsetColumns;
-  TileUnits columns;
+  TileUnits<Layout::kRows> columns;
   float padded[kScaleColumns];
   for (int64_t k = 0; k < to.num_columns; k += kScaleColumns) {
     const int64_t units_left = to.num_units - k / 4;

@@ -4,8 +4,9 @@
 inline constexpr int64_t kMaxUnits = kScaleColumns / 2;
 
 // Units of kScaleColumns columns of a tile's rows, before they are interleaved.
+template <int64_t kRows>
 struct TileUnits {
-  uint32_t units[kTileRows][kMaxUnits];
+  uint32_t units[kRows][kMaxUnits];
 
   // Stores unit u of row r at to[u * num_rows + r].
   void InterleaveTo(uint32_t* to, int64_t num_rows, int64_t count) const {
@@ -48,20 +49,13 @@ struct TileUnits {
   }
 };
 
-// The order of the units of a tile, see TileKernels. Each Store stores `count` units of a tile's rows, the first of
+// The order of the units of a tile, see PackedActivations. Store stores `count` units of a tile's rows, the first of
 // which is `unit`. `tile`: the tile's first unit.
 struct Interleaved {
-  static void Store(const TileUnits& columns, uint32_t* tile, int64_t num_rows, int64_t /*num_units*/, int64_t unit,
-                    int64_t count) {
+  static constexpr int64_t kRows = kTileRows;
+  static void Store(const TileUnits<kRows>& columns, uint32_t* tile, int64_t num_rows, int64_t /*num_units*/,
+                    int64_t unit, int64_t count) {
     columns.InterleaveTo(tile + unit * num_rows, num_rows, count);
-  }
-};
-struct RowMajor {
-  static void Store(const TileUnits& columns, uint32_t* tile, int64_t num_rows, int64_t num_units, int64_t unit,
-                    int64_t count) {
-    for (int64_t r = 0; r < num_rows; ++r) {
-      __builtin_memcpy(tile + r * num_units + unit, columns.units[r], static_cast<size_t>(count) * sizeof(uint32_t));
-    }
   }
 };
 

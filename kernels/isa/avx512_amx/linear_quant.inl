@@ -1,195 +1,328 @@
-// Multiplies int8 tiles by panels of codes of 4 to 8 bits with AMX. Included inside a namespace with `Registers`. The
-// instruction adds products exactly, and the sums of a scale are scaled as in impl/tiles/linear_quant.inl, so the
+// Multiplies int8 tiles by panels of codes of 4, 5 and 8 bits with AMX. Included inside a namespace with `Registers`.
+// The instruction adds products exactly, and the sums of a scale are scaled as in impl/tiles/linear_quant.inl, so the
 // results are those of the VNNI kernels.
+//
+// The columns that share a scale of x are a group. A block of groups of two panels is unpacked once and multiplied by
+// all tiles. While the tile registers multiply a group, the vector registers scale the products of the group before.
 
-// With at most this many rows, the VNNI kernels do the work, and x is packed for them.
-inline constexpr int64_t kVnniRows = 4;
-
-inline constexpr int64_t kUnitsPerBlock = kBlockColumns / 4;
-inline constexpr int64_t kBlockBytes = kUnitsPerBlock * kUnitRowBytes;  // of unpacked codes
-
-// Unpack a block of a panel to one byte per code, in the order of eight-bit codes.
-struct UnpackBytes {
-  static constexpr bool kIsUnpacked = true;
-};
-
-// Calls load(p, low, high) for each run at p, to get its lower and its upper nibbles as codes.
-template <typename Loaded, typename Load>
-[[gnu::always_inline]] static inline void UnpackNibbles(const uint8_t* block, uint8_t* to, const Load& load) {
-  constexpr int64_t kRuns = kUnitsPerBlock / 2;
-  for (int64_t run = 0; run < kRuns; ++run) {
-    Loaded low, high;
-    load(block + run * 64, low, high);
-    _mm512_store_si512(to + run * 64, low.v);
-    _mm512_store_si512(to + (run + kRuns) * 64, high.v);
-  }
+// Below this many rows, and if scales have 16 columns, the VNNI kernels are faster, so they do the work and x is packed
+// for them.
+static int64_t Int8TileRows(int64_t num_rows, const CodeSums& code_sums) {
+  if (code_sums.columns == 16) return kTileRows;
+  return num_rows < (code_sums.columns == kScaleColumns ? 24 : 96) ? kTileRows : kAmxTileRows;
 }
 
-struct UnpackLevels {
-  static constexpr bool kIsUnpacked = false;
-  CodeLevels levels;
-
-  void operator()(const uint8_t* block, uint8_t* to) const {
-    UnpackNibbles<Codes>(block, to, [this](const uint8_t* p, Codes& low, Codes& high) { levels.Load(p, low, high); });
-  }
-};
-
-struct UnpackFourBits {
-  static constexpr bool kIsUnpacked = false;
-
-  void operator()(const uint8_t* block, uint8_t* to) const {
-    UnpackNibbles<FourBitCodes>(block, to, FourBitCodes::Load);
-  }
-};
-
-struct UnpackFiveBits {
-  static constexpr bool kIsUnpacked = false;
-
-  void operator()(const uint8_t* block, uint8_t* to) const {
-    constexpr int64_t kRuns = kUnitsPerBlock / 2;
-    Bytes upper = Bytes::Load(block + kRuns * 64);
-    for (int64_t run = 0; run < kRuns; ++run) {
-      const Bytes lower = Bytes::Load(block + run * 64);
-      _mm512_store_si512(to + run * 64, lower.And(15).Or(upper.ShiftLeft<4>().And(16)).v);
-      _mm512_store_si512(to + (run + kRuns) * 64, lower.ShiftRight<4>().And(15).Or(upper.And(16)).v);
-      upper = upper.ShiftRight<1>();
-    }
-  }
-};
-
-struct UnpackSixBits {
-  static constexpr bool kIsUnpacked = false;
-
-  void operator()(const uint8_t* block, uint8_t* to) const {
-    constexpr int64_t kRuns = kUnitsPerBlock / 2;
-    Bytes first = Bytes::Load(block + kRuns * 64), second = Bytes::Load(block + (kRuns + 1) * 64);
-    for (int64_t run = 0; run < kRuns; ++run) {
-      const Bytes lower = Bytes::Load(block + run * 64);
-      _mm512_store_si512(to + run * 64, lower.And(15).Or(first.ShiftLeft<4>().And(48)).v);
-      _mm512_store_si512(to + (run + kRuns) * 64, lower.ShiftRight<4>().And(15).Or(second.ShiftLeft<4>().And(48)).v);
-      first = first.ShiftRight<2>();
-      second = second.ShiftRight<2>();
-    }
-  }
-};
+inline constexpr int64_t kGroupsPerBlock = 4;  // the block's codes take 16 KiB of L1
 
 // kColumns: columns per scale of the weight. Scales: see impl/tiles/quant_scales.inl
 template <typename Unpack, int kColumns, typename Scales>
-struct QuantPasses {
-  Unpack unpack;
-  const PackedQuantView& w;
-  const PackedActivationsView& packed;
-  TileOutput output;
-  int64_t units_per_dot;
+class QuantPasses {
+ public:
+  // units_per_dot: units of a row that one instruction multiplies
+  QuantPasses(const Unpack& unpack, const PackedQuantView& w, const PackedActivationsView& x, const TileOutput& output,
+              int64_t units_per_dot)
+      : unpack_(unpack), w_(w), x_(x), output_(output, x.num_rows), units_per_dot_(units_per_dot) {}
 
-  template <int kPanels, int kTiles>
-  void Run(const PassInput<kTiles>& x, int64_t panel) const {
-    constexpr int64_t kBlocksPerGroup = kScaleColumns / kBlockColumns;
-    alignas(64) uint8_t unpacked[kPanels][kBlocksPerGroup * kBlockBytes];
-    Accumulators<kTiles, kPanels> sums = {};
-    const int64_t num_blocks = w.num_blocks(), block_bytes = w.block_bytes();
-    for (int64_t block = 0; block < num_blocks; block += kBlocksPerGroup) {
-      const int64_t count = block + kBlocksPerGroup < num_blocks ? kBlocksPerGroup : num_blocks - block;
-      const uint8_t* codes[kPanels];
-      for (int p = 0; p < kPanels; ++p) {
-        const uint8_t* const from = w.codes + ((panel + p) * num_blocks + block) * block_bytes;
-        codes[p] = Unpack::kIsUnpacked ? from : unpacked[p];
-        if constexpr (!Unpack::kIsUnpacked) {
-          for (int64_t i = 0; i < count; ++i) unpack(from + i * block_bytes, unpacked[p] + i * kBlockBytes);
-        }
-      }
-      AddGroup(x, panel, codes, block, count, sums);
-    }
-    for (int t = 0; t < kTiles; ++t) {
-      for (int64_t r = 0; r < x.num_rows[t]; ++r) {
-        for (int p = 0; p < kPanels; ++p) output.Store(x.begin[t] + r, panel + p, Vec::Load(sums.values[t][p][r]));
-      }
-    }
+  static int64_t panels_at_once() { return 2; }
+
+  void Run(const TileGroup& tiles, int64_t panel, int64_t panel_end) const {
+    if (panel + 1 < panel_end) return RunPanels<2>(tiles, panel);
+    RunPanels<1>(tiles, panel);
   }
 
  private:
-  template <int kTiles, int kPanels>
-  using Accumulators = PassSums<kTiles, kPanels, float>;
+  static constexpr bool kOneScale = kColumns == kScaleColumns;
+  // Two tiles share the loads of the codes. With more scales, storing the products takes longer than the loads.
+  static constexpr int kTilesPerPass = kOneScale ? 2 : 1;
+  static constexpr int64_t kBlocksPerGroup = kScaleColumns / kBlockColumns;
+  static constexpr int64_t kUnitsPerGroup = kBlocksPerGroup * kUnitsPerBlock;
+  static constexpr int64_t kScalesPerGroup = kScaleColumns / kColumns, kUnitsPerScale = kColumns / 4;
+  static constexpr int64_t kScalesPerBlock = kScalesPerGroup * kGroupsPerBlock;
 
-  // Adds `count` blocks, which share a scale of x.
-  template <int kPanels, int kTiles>
-  void AddGroup(const PassInput<kTiles>& x, int64_t panel, const uint8_t* const (&codes)[kPanels], int64_t block,
-                int64_t count, Accumulators<kTiles, kPanels>& sums) const {
-    constexpr bool kOneScale = kColumns == kScaleColumns;
-    const int64_t num_units = count * kUnitsPerBlock, units_per_scale = kOneScale ? num_units : kColumns / 4;
-    const int64_t first_scale = block * kBlockColumns / kColumns;
-    const int64_t num_scales = kOneScale ? 1 : num_units / units_per_scale;
-    const int64_t scale_end =  // half of the last block may be padding, without a scale
-        first_scale + num_scales < w.num_scales() ? first_scale + num_scales : w.num_scales();
-    PassSums<kTiles, kPanels, int32_t> dots;
-    [[maybe_unused]] Accumulators<kTiles, kPanels> group = {};
-    for (int64_t scale = first_scale; scale < scale_end; ++scale) {
-      const int64_t unit = (scale - first_scale) * units_per_scale;
+  // A block of panels, unpacked.
+  template <int kPanels>
+  struct alignas(64) WeightBlock {
+    uint8_t codes[kPanels][kGroupsPerBlock * kBlocksPerGroup * kBlockBytes];
+    float scales[kPanels][kScalesPerBlock][kPanelRows];
+    float minimums[kPanels][Scales::kHasMinimums ? kScalesPerBlock : 1][kPanelRows];
+  };
+  template <int kPanels>
+  struct Block {
+    const WeightBlock<kPanels>& weights;
+    int64_t begin, end, num_groups;  // in groups
+    int64_t panel;
+  };
+  // The products of a group.
+  template <int kTiles, int kPanels>
+  struct Dots {
+    TileSums<kPanels, int32_t> of_scale[kScalesPerGroup][kTiles];
+  };
+  template <int kTiles>
+  struct Item {
+    PassInput<kTiles> x;
+    int64_t tile;  // of the group of tiles
+    int64_t group;
+  };
+
+  static Vec FloatDots(const int32_t* dots) { return IntSums{_mm512_load_si512(dots)}.ToFloat(); }
+
+  // What the minimums of rows need in addition.
+  struct MinimumTerms {
+    const float* minimums;  // [num_scales, kPanelRows]
+    const float* x_sums;    // of the first scale
+    int64_t stride;         // of x_sums between scales
+  };
+
+  // Scales the products of kRows rows of a tile and one panel, and adds them to `from`. dots: of the first scale.
+  // w_scales: [num_scales, kPanelRows]
+  template <int kRows, int64_t kDotsStride>
+  [[gnu::noinline]] static void Fold(const int32_t* dots, const float* w_scales, int64_t num_scales,
+                                     const float* x_scales, const float* from, float* to, const MinimumTerms* terms) {
+    Vec sum[kRows];
+    Unroll<kRows>([&](auto r) { sum[r] = Vec::Load(from + r * kPanelRows); });
+    if constexpr (kOneScale) {
+      const Vec w_scale = Vec::Load(w_scales);
+      Unroll<kRows>([&](auto r) {
+        sum[r] = Vec::Fma(Vec::Mul(FloatDots(dots + r * kPanelRows), w_scale), Vec::Set1(x_scales[r]), sum[r]);
+      });
+    } else {
+      Vec group[kRows];
+      Unroll<kRows>([&](auto r) { group[r] = Vec::Zero(); });
+      const float* minimums = nullptr;
+      const float* x_sums = nullptr;
+      if constexpr (Scales::kHasMinimums) {
+        minimums = terms->minimums;
+        x_sums = terms->x_sums;
+      }
+      for (int64_t scale = num_scales; scale > 0; --scale) {
+        const Vec w_scale = Vec::Load(w_scales);
+        Unroll<kRows>([&](auto r) { group[r] = Vec::Fma(FloatDots(dots + r * kPanelRows), w_scale, group[r]); });
+        if constexpr (Scales::kHasMinimums) {
+          const Vec minimum = Vec::Load(minimums);
+          Unroll<kRows>([&](auto r) { group[r] = Vec::Fma(Vec::Set1(x_sums[r]), minimum, group[r]); });
+          minimums += kPanelRows;
+          x_sums += terms->stride;
+        }
+        dots += kDotsStride;
+        w_scales += kPanelRows;
+      }
+      Unroll<kRows>([&](auto r) { sum[r] = Vec::Fma(group[r], Vec::Set1(x_scales[r]), sum[r]); });
+    }
+    Unroll<kRows>([&](auto r) { sum[r].Store(to + r * kPanelRows); });
+  }
+
+  // The scaling of a group's products, in parts of at most eight rows of one tile and panel.
+  template <int kTiles, int kPanels>
+  struct Folding {
+    static constexpr int kParts = kTiles * kPanels * 2, kRows = 8;
+    int part = kParts;  // the next
+    bool is_first;      // there are no sums yet
+    const Dots<kTiles, kPanels>* dots;
+    const WeightBlock<kPanels>* weights;
+    TileSums<kPanels, float>* sums;
+    int64_t scale, num_scales;  // in `weights`
+    int64_t num_rows[kTiles];
+    const float* x_scales[kTiles];
+    const float* x_sums[kTiles];
+
+    [[gnu::always_inline]] void Next() {
+      if (part == kParts) return;
+      const int t = part / (2 * kPanels), p = part / 2 % kPanels, row = part % 2 * kRows;
+      ++part;
+      FoldRows(t, p, row);
+    }
+    void Finish() {
+      while (part < kParts) Next();
+    }
+
+   private:
+    void FoldRows(int t, int p, int row) const {
+      int64_t left = num_rows[t] - row;
+      if (left >= kRows) return FoldAt<kRows>(t, p, row);
+      if (left <= 0) return;
+      if ((left & 4) != 0) {
+        FoldAt<4>(t, p, row);
+        row += 4;
+      }
+      if ((left & 2) != 0) {
+        FoldAt<2>(t, p, row);
+        row += 2;
+      }
+      if ((left & 1) != 0) FoldAt<1>(t, p, row);
+    }
+    template <int kCount>
+    void FoldAt(int t, int p, int row) const {
+      alignas(64) static constexpr float kZeros[kRows * kPanelRows] = {};
+      constexpr int64_t kDotsStride = static_cast<int64_t>(sizeof(dots->of_scale[0])) / 4;
+      MinimumTerms terms;
+      if constexpr (Scales::kHasMinimums) terms = {weights->minimums[p][scale], x_sums[t] + row, num_rows[t]};
+      float* const to = sums[t].values[p][row];
+      Fold<kCount, kDotsStride>(dots->of_scale[0][t].values[p][row], weights->scales[p][scale], num_scales,
+                                x_scales[t] + row, is_first ? kZeros : to, to, &terms);
+    }
+  };
+
+  template <int kPanels>
+  void RunPanels(const TileGroup& tiles, int64_t panel) const {
+    WeightBlock<kPanels> weights;
+    TileSums<kPanels, float> sums[kMaxGroupTiles];
+    const int64_t num_blocks = w_.num_blocks(), num_groups = (num_blocks + kBlocksPerGroup - 1) / kBlocksPerGroup;
+    const int64_t panel_bytes = num_blocks * w_.block_bytes();
+    const int64_t group_bytes = kBlocksPerGroup * w_.block_bytes();
+    const int64_t num_passes = (tiles.count() + kTilesPerPass - 1) / kTilesPerPass;
+    const int64_t whole = tiles.count() / kTilesPerPass * kTilesPerPass;
+    if (num_groups == 0) return StoreZeros(tiles, panel, sums);
+    for (int64_t group = 0; group < num_groups; group += kGroupsPerBlock) {
+      const int64_t end = group + kGroupsPerBlock < num_groups ? group + kGroupsPerBlock : num_groups;
+      UnpackBlock(panel, group, end, weights);
+      // The next block may be in the next panels.
+      const uint8_t* next[kPanels];
+      for (int p = 0; p < kPanels; ++p) {
+        next[p] = w_.codes + (panel + p) * panel_bytes + (end < num_groups ? end * group_bytes : kPanels * panel_bytes);
+      }
+      BlockPrefetch<kPanels> prefetch(next, kGroupsPerBlock * group_bytes, num_passes * (end - group));
+      const Block<kPanels> block{weights, group, end, num_groups, panel};
+      RunBlock<kTilesPerPass, kPanels>(tiles, 0, whole, block, prefetch, sums);
+      if constexpr (kTilesPerPass > 1) RunBlock<1, kPanels>(tiles, whole, tiles.count(), block, prefetch, sums);
+    }
+  }
+
+  template <int kPanels>
+  void StoreZeros(const TileGroup& tiles, int64_t panel, TileSums<kPanels, float>* sums) const {
+    sums[0] = {};
+    for (int64_t tile = 0; tile < tiles.count(); ++tile) {
+      output_.Store(sums[0], tiles.begins[tile], tiles.begins[tile + 1] - tiles.begins[tile], panel * kPanelRows);
+    }
+  }
+
+  template <int kPanels>
+  void UnpackBlock(int64_t panel, int64_t group, int64_t end, WeightBlock<kPanels>& to) const {
+    const int64_t num_blocks = w_.num_blocks(), block_bytes = w_.block_bytes(), num_scales = w_.num_scales();
+    const int64_t begin = group * kBlocksPerGroup;
+    const int64_t count = end * kBlocksPerGroup < num_blocks ? (end - group) * kBlocksPerGroup : num_blocks - begin;
+    const int64_t first_scale = group * kScalesPerGroup;
+    const int64_t scales_left = num_scales - first_scale;
+    const int64_t scale_count = scales_left < kScalesPerBlock ? scales_left : kScalesPerBlock;
+    for (int p = 0; p < kPanels; ++p) {
+      const uint8_t* const from = w_.codes + ((panel + p) * num_blocks + begin) * block_bytes;
+      for (int64_t i = 0; i < count; ++i) unpack_(from + i * block_bytes, to.codes[p] + i * kBlockBytes);
+      Scales scales;
+      scales.Start(w_, panel + p);
+      for (int64_t i = 0; i < scale_count; ++i) {
+        scales.Scale(first_scale + i).Store(to.scales[p][i]);
+        if constexpr (Scales::kHasMinimums) scales.Minimum(first_scale + i).Store(to.minimums[p][i]);
+      }
+      scales.template Prefetch<kScalesPerBlock>(end * kScalesPerGroup < num_scales ? first_scale + kScalesPerBlock
+                                                                                   : kPanels * num_scales);
+    }
+  }
+
+  // Multiplies tiles [begin, end) of the group, a multiple of kTiles.
+  template <int kTiles, int kPanels>
+  void RunBlock(const TileGroup& tiles, int64_t begin, int64_t end, const Block<kPanels>& block,
+                BlockPrefetch<kPanels>& prefetch, TileSums<kPanels, float>* sums) const {
+    if (begin == end) return;
+    Dots<kTiles, kPanels> dots[2];
+    Folding<kTiles, kPanels> folding;  // of the group before
+    Item<kTiles> item{PassInput<kTiles>(x_, tiles, begin), begin, block.begin};
+    for (int parity = 0; item.tile < end; parity ^= 1) {
+      Multiply(item, block, dots[parity], folding);
+      folding.Finish();
+      prefetch.Step();
+      folding = FoldingOf(item, block, dots[parity], sums + item.tile);
+      if (item.group + 1 == block.num_groups) {
+        // The last group of the tiles. What follows writes to other memory.
+        folding.Finish();
+        for (int t = 0; t < kTiles; ++t) {
+          output_.Store(sums[item.tile + t], item.x.begin[t], item.x.num_rows[t], block.panel * kPanelRows);
+        }
+      }
+      if (++item.group < block.end) continue;
+      item.group = block.begin;
+      item.tile += kTiles;
+      if (item.tile < end) item.x = PassInput<kTiles>(x_, tiles, item.tile);
+    }
+    folding.Finish();
+  }
+
+  int64_t ScalesOf(int64_t group) const {
+    const int64_t left = w_.num_scales() - group * kScalesPerGroup;
+    return left < kScalesPerGroup ? left : kScalesPerGroup;
+  }
+
+  // Multiplies the columns of a group. Meanwhile, scales the products of the group before.
+  template <int kTiles, int kPanels>
+  [[gnu::always_inline]] void Multiply(const Item<kTiles>& item, const Block<kPanels>& block,
+                                       Dots<kTiles, kPanels>& dots, Folding<kTiles, kPanels>& folding) const {
+    const int64_t num_scales = ScalesOf(item.group), num_units = x_.num_units;
+    const uint8_t* codes[kPanels];
+    for (int p = 0; p < kPanels; ++p) {
+      codes[p] = block.weights.codes[p] + (item.group - block.begin) * kUnitsPerGroup * kUnitRowBytes;
+    }
+    int64_t unit = item.group * kUnitsPerGroup;
+    for (int64_t scale = 0; scale < num_scales; ++scale) {
       SetSumsToZero<kTiles, kPanels>();
-      for (int64_t u = unit; u < unit + units_per_scale; u += units_per_dot) {
-        x.LoadAt(block * kUnitsPerBlock + u);
-        LoadPanels(codes, u * kUnitRowBytes);
+      for (const int64_t end = unit + kUnitsPerScale < num_units ? unit + kUnitsPerScale : num_units; unit < end;
+           unit += units_per_dot_) {
+        item.x.LoadAt(unit);
+        Unroll<kPanels>([&](auto p) {
+          Registers::template Load<kWRegister<p>>(codes[p], kUnitRowBytes);
+          codes[p] += units_per_dot_ * kUnitRowBytes;
+        });
         Unroll<kTiles>([&](auto t) {
-          Unroll<kPanels>(
-              [&](auto p) { Registers::template AddInt8Dots<kSumRegister<t, p>, kXRegister<t>, kWRegister<p>>(); });
+          Unroll<kPanels>([&](auto p) {
+            Registers::template AddInt8Dots<kSumRegister<t, p>, kXRegister<t>, kWRegister<p>>();
+            if (kOneScale || p == 0) folding.Next();
+          });
         });
       }
-      dots.StoreRegisters();
-      for (int p = 0; p < kPanels; ++p) {
-        Scales scales;
-        scales.Start(w, panel + p);
-        const Vec w_scale = scales.Scale(scale);
-        Vec minimum;
-        if constexpr (Scales::kHasMinimums) minimum = scales.Minimum(scale);
-        for (int t = 0; t < kTiles; ++t) {
-          const int64_t first = x.begin[t] * packed.num_offsets() + scale * x.num_rows[t];
-          for (int64_t r = 0; r < x.num_rows[t]; ++r) {
-            const Vec dot = WithOffset(dots.values[t][p][r], packed.offsets[first + r]);
-            if constexpr (kOneScale) {
-              float* const sum = sums.values[t][p][r];
-              Vec::Fma(Vec::Mul(dot, w_scale), XScale(x, t, r, block), Vec::Load(sum)).Store(sum);
-            } else {
-              float* const sum = group.values[t][p][r];
-              Vec scaled = Vec::Fma(dot, w_scale, Vec::Load(sum));
-              if constexpr (Scales::kHasMinimums) scaled = Vec::Fma(Vec::Set1(packed.sums[first + r]), minimum, scaled);
-              scaled.Store(sum);
-            }
-          }
-        }
-      }
-    }
-    if constexpr (kOneScale) return;
-    for (int t = 0; t < kTiles; ++t) {
-      for (int p = 0; p < kPanels; ++p) {
-        for (int64_t r = 0; r < x.num_rows[t]; ++r) {
-          float* const sum = sums.values[t][p][r];
-          Vec::Fma(Vec::Load(group.values[t][p][r]), XScale(x, t, r, block), Vec::Load(sum)).Store(sum);
-        }
-      }
+      StoreSums<kTiles>(dots.of_scale[scale]);
     }
   }
 
-  static Vec WithOffset(const int32_t* dots, int32_t offset) {
-    return IntSums{_mm512_load_si512(dots)}.Plus(IntSums::Start(offset)).ToFloat();
+  template <int kTiles, int kPanels>
+  Folding<kTiles, kPanels> FoldingOf(const Item<kTiles>& item, const Block<kPanels>& block,
+                                     const Dots<kTiles, kPanels>& dots, TileSums<kPanels, float>* sums) const {
+    const int64_t block_scale = (item.group - block.begin) * kScalesPerGroup;
+    Folding<kTiles, kPanels> folding;
+    folding.part = 0;
+    folding.is_first = item.group == 0;
+    folding.dots = &dots;
+    folding.sums = sums;
+    folding.weights = &block.weights;
+    folding.scale = block_scale;
+    folding.num_scales = ScalesOf(item.group);
+    for (int t = 0; t < kTiles; ++t) {
+      const int64_t num_rows = item.x.num_rows[t], begin = item.x.begin[t];
+      folding.num_rows[t] = num_rows;
+      folding.x_scales[t] = x_.scales + begin * tile_scales_ + item.group * num_rows;
+      if constexpr (Scales::kHasMinimums) {
+        folding.x_sums[t] = x_.sums + begin * tile_offsets_ + item.group * kScalesPerGroup * num_rows;
+      }
+    }
+    return folding;
   }
-  template <int kTiles>
-  Vec XScale(const PassInput<kTiles>& x, int t, int64_t r, int64_t block) const {
-    const int64_t scale = block * kBlockColumns / kScaleColumns;
-    return Vec::Set1(packed.scales[x.begin[t] * packed.num_scales() + scale * x.num_rows[t] + r]);
-  }
+
+  Unpack unpack_;
+  PackedQuantView w_;
+  PackedActivationsView x_;
+  OutputRows output_;
+  int64_t units_per_dot_;
+  int64_t tile_scales_ = x_.num_scales(), tile_offsets_ = x_.num_offsets();  // per row
 };
 
 static void LinearQuant(const PackedActivationsView& x, const PackedQuantView& w, const float* bias, float* y,
                         int64_t y_stride, int64_t panel_begin, int64_t panel_end) {
-  if (x.num_rows <= kVnniRows) {
+  if (x.tile_rows == kTileRows) {
     return kAvx512Bf16TileKernels.linear_quant(x, w, bias, y, y_stride, panel_begin, panel_end);
   }
   const TileOutput output{bias, y, y_stride, w.num_rows};
+  const SignedCodes codes(w.zero);
   const auto run = [&](auto unpack, auto columns, auto scales) {
     // 64 columns per instruction if they share a scale.
     const bool is_wide = columns == kScaleColumns && w.num_blocks() % 2 == 0;
-    const int64_t units_per_dot = is_wide ? 16 : columns < kBlockColumns ? columns / 4 : kUnitsPerBlock;
-    RunAllPasses(QuantPasses<decltype(unpack), columns, decltype(scales)>{unpack, w, x, output, units_per_dot}, x,
+    const int64_t units_per_dot = is_wide ? kChunkUnits : kUnitsPerBlock;
+    RunAllPasses(QuantPasses<decltype(unpack), columns, decltype(scales)>(unpack, w, x, output, units_per_dot), x,
                  units_per_dot, panel_begin, panel_end);
   };
   const auto by_32 = [&](auto unpack) {
@@ -199,20 +332,20 @@ static void LinearQuant(const PackedActivationsView& x, const PackedQuantView& w
   constexpr int kWide = static_cast<int>(kScaleColumns);
   const bool has_supers = w.supers != nullptr;
   if (w.levels != nullptr && has_supers) {
-    return run(UnpackLevels{CodeLevels(w.levels)}, Int<32>(), SuperScales<32, false>());
+    return run(UnpackLevels{codes, CodeLevels(w.levels)}, Int<32>(), SuperScales<32, false>());
   }
-  if (w.levels != nullptr) return run(UnpackLevels{CodeLevels(w.levels)}, Int<32>(), Float16Scales<32, false>());
-  if (w.bits == 4 && has_supers) return run(UnpackFourBits(), Int<32>(), SuperScales<32, true>());
-  if (w.bits == 4) return by_32(UnpackFourBits());
-  if (w.bits == 5 && has_supers) return run(UnpackFiveBits(), Int<32>(), SuperScales<32, true>());
-  if (w.bits == 5) return by_32(UnpackFiveBits());
-  if (w.bits == 6) return run(UnpackSixBits(), Int<16>(), SuperScales<16, false>());
-  if (w.scale_columns == 32) return by_32(UnpackBytes());
-  run(UnpackBytes(), Int<kWide>(), Float16Scales<kWide, false>());
+  if (w.levels != nullptr) {
+    return run(UnpackLevels{codes, CodeLevels(w.levels)}, Int<32>(), Float16Scales<32, false>());
+  }
+  if (w.bits == 4 && has_supers) return run(UnpackFourBits{codes}, Int<32>(), SuperScales<32, true>());
+  if (w.bits == 4) return by_32(UnpackFourBits{codes});
+  if (w.bits == 5 && has_supers) return run(UnpackFiveBits{codes}, Int<32>(), SuperScales<32, true>());
+  if (w.bits == 5) return by_32(UnpackFiveBits{codes});
+  if (w.scale_columns == 32) return by_32(UnpackBytes{codes});
+  run(UnpackBytes{codes}, Int<kWide>(), Float16Scales<kWide, false>());
 }
 
-static void PackInt8ForRows(const float* x, int64_t x_stride, const PackedActivationsView& to, int64_t tile) {
-  const int64_t num_rows = TileBegin(to.num_rows, tile + 1) - TileBegin(to.num_rows, tile);
-  if (num_rows <= kVnniRows) return kAvx512Bf16TileKernels.pack_int8(x, x_stride, to, tile);
-  PackInt8<RowMajor>(x, x_stride, to, tile);
+static void PackInt8Rows(const float* x, int64_t x_stride, const PackedActivationsView& to, int64_t tile) {
+  if (to.tile_rows == kTileRows) return kAvx512Bf16TileKernels.pack_int8(x, x_stride, to, tile);
+  PackInt8<Chunks>(x, x_stride, to, tile);
 }

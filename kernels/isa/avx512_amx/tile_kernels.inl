@@ -10,6 +10,8 @@ using avx512_vnni::Codes;
 using avx512_vnni::FourBitCodes;
 using avx512_vnni::IntSums;
 
+inline constexpr int64_t kRowsAtOnce = 32 * kAmxTileRows;  // see TileKernels
+
 // The order matters: later files use earlier ones.
 // clang-format off
 #include "kernels/impl/unroll.inl"
@@ -20,5 +22,6 @@ using avx512_vnni::IntSums;
 #include "kernels/isa/avx512_amx/passes.inl"
 #include "kernels/isa/avx512_amx/linear_bfloat16.inl"
 #include "kernels/impl/tiles/quant_scales.inl"
+#include "kernels/isa/avx512_amx/unpack_codes.inl"
 #include "kernels/isa/avx512_amx/linear_quant.inl"
 // clang-format on

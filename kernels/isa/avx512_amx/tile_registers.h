@@ -34,10 +34,10 @@ struct TileRegisters {
   static void Store(void* p, int64_t stride) {
     asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(p), "r"(stride), "i"(kTile) : "memory");
   }
-  // sum[m][n] += x[m][4 k + i] * w[k][4 n + i] for all k and i < 4. x: int8, w: uint8, sum: int32
+  // sum[m][n] += x[m][4 k + i] * w[k][4 n + i] for all k and i < 4. x, w: int8, sum: int32
   template <int kSum, int kX, int kW>
   static void AddInt8Dots() {
-    asm volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSum), "i"(kX), "i"(kW));
+    asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSum), "i"(kX), "i"(kW));
   }
   // The same with pairs of bfloat16. Adds the products of first and of second columns in two float32 sums, each with a
   // fused multiply-add, then adds both to the tile. Subnormal numbers count as zero.

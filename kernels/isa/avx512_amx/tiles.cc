@@ -15,8 +15,12 @@ using Registers = TileRegisters;
 
 namespace vllm::kernels {
 
-constinit const TileKernels kAvx512AmxTileKernels = {avx512_amx::PackBFloat16<avx512_amx::RowMajor>,
-                                                     avx512_amx::LinearBFloat16, avx512_amx::PackInt8ForRows,
-                                                     avx512_amx::LinearQuant};
+constinit const TileKernels kAvx512AmxTileKernels = {avx512_amx::PackBFloat16<avx512_amx::Chunks>,
+                                                     avx512_amx::LinearBFloat16,
+                                                     avx512_amx::PackInt8Rows,
+                                                     avx512_amx::LinearQuant,
+                                                     kAmxTileRows,
+                                                     avx512_amx::Int8TileRows,
+                                                     avx512_amx::kRowsAtOnce};
 
 }  // namespace vllm::kernels
