@@ -10,6 +10,8 @@ import struct
 K_QUANTS = 32 / (41 + 8 / 12)
 SCALE_BOUND = {"bfloat16": 1.0, "int8": 32 / 34, "int4": 32 / 37, "Q8_0": 32 / 37, "Q4_0": 32 / 37, "Q4_1": 32 / 41,
                "Q5_0": 32 / 37, "Q4_K": K_QUANTS, "Q5_K": K_QUANTS, "Q6_K": K_QUANTS}
+# Of AMX, whose instruction takes as long for the 32 or 16 columns of a scale as for 64.
+AMX_BOUND = {"bfloat16": 1.0, "int8": 1.0, "Q6_K": 0.25}
 # ggml's number of a type: its name and the bits of a weight, scales included
 TYPES = {2: ("Q4_0", 4.5), 3: ("Q4_1", 5.0), 6: ("Q5_0", 5.5), 8: ("Q8_0", 8.5), 12: ("Q4_K", 4.5), 13: ("Q5_K", 5.5),
          14: ("Q6_K", 6.5625), 30: ("bfloat16", 16.0)}
@@ -76,14 +78,18 @@ class Bounds:
                 self.linear.append(matrix)
 
     @staticmethod
-    def _seconds(matrices, rows, limits):
-        return sum(2 * weights * rows / (limits["bfloat16" if kind == "bfloat16" else "int8"] * SCALE_BOUND[kind])
-                   for weights, kind, _ in matrices)
+    def _rate(kind, limits):
+        instruction = "bfloat16" if kind == "bfloat16" else "int8"
+        return max(limits[instruction] * SCALE_BOUND[kind], limits.get("amx_" + instruction, 0.0) * AMX_BOUND.get(kind, 0.5))
+
+    def _seconds(self, matrices, rows, limits):
+        return sum(2 * weights * rows / self._rate(kind, limits) for weights, kind, _ in matrices)
 
     def prefill(self, tokens, limits):
         """Tokens per second of one prompt. Attention runs at the rate of bfloat16, without the upper triangle."""
-        attention = 2 * tokens * tokens * self.attention_size * self.layers / limits["bfloat16"]
-        return tokens / (self._seconds(self.linear, tokens, limits) + attention)
+        attention = 2 * tokens * tokens * self.attention_size * self.layers / self._rate("bfloat16", limits)
+        memory = sum(size for _, _, size in self.linear) / limits["read"]
+        return tokens / (max(memory, self._seconds(self.linear, tokens, limits)) + attention)
 
     def decode(self, streams, limits):
         """Tokens per second of all streams, if each step reads all weights once and attention takes no time."""
