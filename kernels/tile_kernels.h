@@ -19,9 +19,9 @@ using LinearQuantFunction = void (*)(const PackedActivationsView& x, const Packe
                                      float* y, int64_t y_stride, int64_t panel_begin, int64_t panel_end);
 
 struct TileKernels {
-  // Packs one tile of x [to.num_rows, to.num_columns] into `to`, rounded to bfloat16. to.tile_rows must be
-  // bfloat16_tile_rows, or Int8TileRows for pack_int8. This function and linear_bfloat16
-  // are null if the instruction set has no dot product of bfloat16.
+  // Packs one tile of x [to.num_rows, to.num_columns] into `to`, rounded to bfloat16. This function and linear_bfloat16
+  // are null if the instruction set has no dot product of bfloat16. to.tile_rows must be bfloat16_tile_rows, or what
+  // Int8TileRows returns for pack_int8.
   void (*pack_bfloat16)(const float* x, int64_t x_stride, const PackedActivationsView& to, int64_t tile);
   // y[r, n] = bias[n] + sum over k of x[r, k] * w[n, k] for panels [panel_begin, panel_end) of w. w is bfloat16.
   // Columns are added in pairs, ascending, as vdpbf16ps and bfdot do. With AMX, runs of 32 columns are added as
