@@ -12,6 +12,7 @@
 #include "bench/machine_limits.h"
 #include "kernels/isa/kernels_for.h"
 #include "kernels/kernels.h"
+#include "kernels/matrix/aligned_buffer.h"
 #include "kernels/matrix/openblas.h"
 
 namespace vllm {
@@ -104,12 +105,12 @@ void BM_TilesBFloat16(benchmark::State& state, int64_t rotating_bytes) {
   const Limits limits = LimitsFor(BFloat16Instruction(BenchIsa()));
   const std::vector<kernels::PackedMatrix> weights = Plain(shape, kernels::DType::kBFloat16, rotating_bytes);
   const std::vector<float> x = Ramp(shape.rows * shape.in);
-  std::vector<float> y(static_cast<size_t>(shape.rows * shape.out));
+  const kernels::AlignedBuffer y(static_cast<size_t>(shape.rows * shape.out) * sizeof(float));  // as the engine's
   kernels::PackedActivations rows;
   Rotate(state, weights, [&](const kernels::PackedMatrixView& w) {
     const kernels::PackedActivationsView view = rows.BFloat16(shape.rows, shape.in, tiles.bfloat16_tile_rows);
     for (int64_t tile = 0; tile < view.num_tiles(); ++tile) tiles.pack_bfloat16(x.data(), shape.in, view, tile);
-    tiles.linear_bfloat16(view, w, nullptr, y.data(), shape.out, 0, w.num_panels());
+    tiles.linear_bfloat16(view, w, nullptr, y.as<float>(), shape.out, 0, w.num_panels());
   });
   Report(state, shape, static_cast<double>(shape.out * shape.in) * 2.0, limits);
 }
@@ -129,13 +130,13 @@ void BM_TilesQuant(benchmark::State& state, const kernels::PackedQuantForm& form
   const auto bytes = static_cast<int64_t>(make(0).size_bytes());
   const auto weights = Copies<kernels::PackedQuantMatrix>(rotating_bytes, bytes, [&] { return make(shape.out); });
   const std::vector<float> x = Ramp(shape.rows * shape.in);
-  std::vector<float> y(static_cast<size_t>(shape.rows * shape.out));
+  const kernels::AlignedBuffer y(static_cast<size_t>(shape.rows * shape.out) * sizeof(float));  // as the engine's
   kernels::PackedActivations rows;
   Rotate(state, weights, [&](const kernels::PackedQuantView& w) {
     const kernels::PackedActivationsView view =
         rows.Int8(shape.rows, shape.in, w.code_sums(), tiles.Int8TileRows(shape.rows, w.code_sums()));
     for (int64_t tile = 0; tile < view.num_tiles(); ++tile) tiles.pack_int8(x.data(), shape.in, view, tile);
-    tiles.linear_quant(view, w, nullptr, y.data(), shape.out, 0, w.num_panels());
+    tiles.linear_quant(view, w, nullptr, y.as<float>(), shape.out, 0, w.num_panels());
   });
   Report(state, shape, static_cast<double>(bytes), limits);
 }
