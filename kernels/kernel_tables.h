@@ -30,6 +30,7 @@ extern const TileKernels kAvx512VnniTileKernels;
 extern const LinearQuantFunction kAvx512VnniQuadLoadsLinearQuant;
 extern const AttentionKernels kAvx512Bf16AttentionKernels;
 extern const TileKernels kAvx512Bf16TileKernels;
+extern const AttentionKernels kAvx512AmxAttentionKernels;
 extern const TileKernels kAvx512AmxTileKernels;
 #endif
 #if defined(__aarch64__)

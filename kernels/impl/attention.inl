@@ -5,95 +5,28 @@
 #include "kernels/impl/attention_scores.inl"
 #include "kernels/impl/attention_values.inl"
 
-// The scratch of one task. Queries are ordered by row, then by head.
-struct AttentionWork {
-  int num_queries;
-  int64_t padded;   // PaddedHeadDim(ValueDim)
-  int64_t stride;   // elements from a token of V to the next; twice as many in pairs
-  float* query;     // for each tile: [KeyDims, queries of the tile], scaled. Latent: [num_queries, stride]
-  float* scores;    // [num_queries, kKVPartition]
-  float* values;    // [num_queries, padded], of the current partition
-  float* max;       // [num_queries], of the current partition
-  float* sum;       // [num_queries], of the current partition
-  float* unpacked;  // groups of K or V after conversion to float32
-  // The merged results of all partitions so far.
-  float* total;        // [num_queries, padded]
-  float* running_max;  // [num_queries]
-  float* running_sum;  // [num_queries]
-};
-
-// Splits the queries into tiles of at most `largest`, as evenly as possible. Tile i is [Begin(i), Begin(i + 1)).
-struct QueryTiles {
-  int num_queries, num_tiles;
-
-  QueryTiles(int queries, int largest) : num_queries(queries), num_tiles((queries + largest - 1) / largest) {}
-  int Begin(int tile) const { return num_queries * tile / num_tiles; }
-};
-
-static inline AttentionWork MakeWork(const AttentionArgs& args, const AttentionTask& task, float* scratch) {
-  AttentionWork work;
-  const int64_t group = args.num_queries_per_kv;
-  work.num_queries = static_cast<int>(task.num_rows * group);
-  work.padded = PaddedHeadDim(args.layout.ValueDim());
-  work.stride = PaddedHeadDim(args.layout.head_dim);
-  work.query = scratch;
-  work.scores = work.query + work.num_queries * work.stride;
-  work.values = work.scores + work.num_queries * kKVPartition;
-  work.total = work.values + work.num_queries * work.padded;
-  work.unpacked = work.total + work.num_queries * work.padded;
-  work.max = work.unpacked + kKVPartition / 4 * work.stride;
-  work.sum = work.max + work.num_queries;
-  work.running_max = work.sum + work.num_queries;
-  work.running_sum = work.running_max + work.num_queries;
-  return work;
-}
-
-// Stores the scaled queries by rows, with zeros in the padding.
-static inline void PackLatentQueries(const AttentionArgs& args, const AttentionTask& task, const AttentionWork& work) {
-  const int64_t group = args.num_queries_per_kv;
-  const int64_t head_dim = args.layout.head_dim;
-  const Vec scale = Vec::Set1(args.softcap > 0.0f ? args.scale : args.scale * kLog2E);
-  for (int q = 0; q < work.num_queries; ++q) {
-    const float* from =
-        args.query + task.rows[q / group].row * args.query_stride + (task.kv_head * group + q % group) * head_dim;
-    for (int64_t d = 0; d < work.stride; d += Vec::kLanes) {
-      const int lanes = head_dim - d < Vec::kLanes ? static_cast<int>(head_dim - d) : Vec::kLanes;
-      Vec::Mul(Vec::LoadPartial(from + d, lanes), scale).Store(work.query + q * work.stride + d);
-    }
-  }
-}
-
+// Stores the scaled queries in work.query.
 template <typename KV>
 static inline void PackQueries(const AttentionArgs& args, const AttentionTask& task, const AttentionWork& work) {
-  if (args.layout.IsLatent()) return PackLatentQueries(args, task, work);
-  const int64_t group = args.num_queries_per_kv;
-  const int64_t head_dim = args.layout.head_dim;
+  if (args.layout.IsLatent()) {
+    ForScaledQueries(args, task, 0, work.num_queries,
+                     [&](int q, int64_t d, Vec x) { x.Store(work.query + q * work.stride + d); });
+    return;
+  }
   const int64_t dims = args.layout.KeyDims();
-  // The softmax uses Exp2, so log2(e) is folded into the scale. With a soft cap, SoftmaxPartition multiplies by log2(e)
-  // after the cap instead.
-  const float scale = args.softcap > 0.0f ? args.scale : args.scale * kLog2E;
-  const QueryTiles tiles(work.num_queries, kQueryTile);
-  for (int tile = 0; tile < tiles.num_tiles; ++tile) {
-    const int begin = tiles.Begin(tile);
-    const int count = tiles.Begin(tile + 1) - begin;
-    for (int q = begin; q < begin + count; ++q) {
-      const float* from =
-          args.query + task.rows[q / group].row * args.query_stride + (task.kv_head * group + q % group) * head_dim;
-      float* to = work.query + begin * dims + (q - begin);
-      for (int64_t d = 0; d < head_dim; d += Vec::kLanes) {
-        const int lanes = head_dim - d < Vec::kLanes ? static_cast<int>(head_dim - d) : Vec::kLanes;
-        const Vec x = Vec::Mul(Vec::LoadPartial(from + d, lanes), Vec::Set1(scale));
-        KV::StoreQuery(x, d, dims < d + Vec::kLanes ? dims : d + Vec::kLanes, to, count);
-      }
+  if constexpr (KV::kInTiles) {
+    ForScaledQueries(args, task, 0, work.num_queries,
+                     [&](int q, int64_t d, Vec x) { KV::StoreQuery(x, d, dims, work.query, q); });
+  } else {
+    const QueryTiles tiles(work.num_queries, kQueryTile);
+    for (int tile = 0; tile < tiles.num_tiles; ++tile) {
+      const int begin = tiles.Begin(tile), end = tiles.Begin(tile + 1);
+      ForScaledQueries(args, task, begin, end, [&](int q, int64_t d, Vec x) {
+        KV::StoreQuery(x, d, dims < d + Vec::kLanes ? dims : d + Vec::kLanes, work.query + begin * dims + (q - begin),
+                       end - begin);
+      });
     }
   }
-}
-
-// Prefetches `bytes` bytes from `p` into L2.
-static inline void PrefetchLines(const void* p, int64_t bytes) {
-  constexpr int64_t kLineBytes = 64;
-  for (int64_t offset = 0; offset < bytes; offset += kLineBytes)
-    __builtin_prefetch(static_cast<const char*>(p) + offset, 0, 2);
 }
 
 // Converts elements [rows, width] of K or V to float32. REQUIRES: `rows` is even if elements are stored in pairs.
@@ -257,12 +190,14 @@ static void ComputePartition(const AttentionArgs& args, const AttentionTask& tas
     prefetch_end = last_group_end < end_group + kPrefetchGroups ? last_group_end : end_group + kPrefetchGroups;
   }
   LocateGroups<KV>(args, task, base, first_group, prefetch_end, groups);
+  const int64_t dims = args.layout.KeyDims();
   if (args.layout.IsLatent()) {
     ScoreLatentPartition<KV>(work, groups, first_group, end_group, prefetch_end);
+  } else if constexpr (KV::kInTiles) {
+    KV::ScorePartition(work, dims, groups, first_group, end_group, prefetch_end);
   } else {
-    ScorePartition<KV>(work, args.layout.KeyDims(), groups, first_group, end_group, prefetch_end);
+    ScorePartition<KV>(work, dims, groups, first_group, end_group, prefetch_end);
   }
-  for (int64_t i = 0; i < work.num_queries * work.padded; i += Vec::kLanes) Vec::Zero().Store(work.values + i);
   for (int q = 0; q < work.num_queries; ++q) {
     const SeenRange range = RangeOf(args, task.rows[q / group], base);
     work.sum[q] = 0.0f;
@@ -270,7 +205,12 @@ static void ComputePartition(const AttentionArgs& args, const AttentionTask& tas
     const PositionBias bias = PositionBiasOf(args, task.rows[q / group], task.kv_head * group + q % group, base);
     SoftmaxPartition<KV>(args, groups, range, bias, work.scores + q * kKVPartition, work.max[q], work.sum[q]);
   }
-  SumValues<KV>(args, task, work, base, groups, first_group, end_group);
+  if constexpr (KV::kInTiles) {
+    KV::SumValues(args, task, work, base, groups, first_group, end_group);
+  } else {
+    for (int64_t i = 0; i < work.num_queries * work.padded; i += Vec::kLanes) Vec::Zero().Store(work.values + i);
+    SumValues<KV>(args, task, work, base, groups, first_group, end_group);
+  }
 }
 
 static inline float Exp2Scalar(float x) {
@@ -338,6 +278,7 @@ static inline float* PartialOf(const AttentionArgs& args, int64_t slot, int64_t 
 template <typename KV>
 static void AttentionTyped(const AttentionArgs& args, const AttentionTask& task, float* scratch) {
   const AttentionWork work = MakeWork(args, task, scratch);
+  [[maybe_unused]] const typename KV::Setup setup(work.num_queries, args.layout.KeyDims());
   PackQueries<KV>(args, task, work);
   for (int q = 0; q < work.num_queries; ++q) work.running_sum[q] = 0.0f;
   int64_t first = task.rows[0].position, last = LastSeen(args, task.rows[0]);
@@ -370,6 +311,7 @@ template <typename KV>
 static void PartialTyped(const AttentionArgs& args, const AttentionTask& task, int64_t partition, int64_t first_slot,
                          float* scratch) {
   const AttentionWork work = MakeWork(args, task, scratch);
+  [[maybe_unused]] const typename KV::Setup setup(work.num_queries, args.layout.KeyDims());
   PackQueries<KV>(args, task, work);
   ComputePartition<KV>(args, task, work, partition * kKVPartition, (partition + 1) * kKVPartition - 1);
   for (int q = 0; q < work.num_queries; ++q) {

@@ -1,55 +1,5 @@
 // Attention scores and their softmax over one partition. Included by attention.inl.
 
-inline constexpr int64_t kGroupsPerPartition = kKVPartition / kTokensPerKeyGroup;
-// Prefetch distance of keys, in groups, if all queries are one tile. It covers the latency of memory.
-inline constexpr int64_t kPrefetchGroups = 8;
-
-// Addresses of the groups of sixteen tokens in one partition, and of the kPrefetchGroups groups after it.
-template <typename KV>
-struct PartitionGroups {
-  using Element = typename KV::Element;
-  static constexpr int64_t kMaxGroups = kGroupsPerPartition + kPrefetchGroups;
-
-  const Element* keys[kMaxGroups];      // [KeyDims, 16], or [KeyDims / 2, 16, 2] in pairs; unused with latent attention
-  const Element* values[kMaxGroups];    // [16, padded], or [8, padded, 2] in pairs
-  const float* key_scales[kMaxGroups];  // [16], only if KV::kScaled
-  const float* value_scales[kMaxGroups];
-};
-
-// Sets the addresses of groups [first_group, end_group) of the partition that begins at position `base`.
-template <typename KV>
-static inline void LocateGroups(const AttentionArgs& args, const AttentionTask& task, int64_t base, int64_t first_group,
-                                int64_t end_group, PartitionGroups<KV>& groups) {
-  using Element = typename KV::Element;
-  const KVCacheLayout& layout = args.layout;
-  const int64_t key_stride = layout.KeyStride();
-  const int64_t value_stride = layout.ValueStride();
-  const void* key_cache = layout.IsLatent() ? args.value_cache : args.key_cache;
-  const char* key_base = static_cast<const char*>(key_cache) + task.kv_head * layout.KeyBytes();
-  const char* value_base = static_cast<const char*>(args.value_cache) + task.kv_head * layout.ValueBytes();
-  const int64_t key_elements = layout.block_size * layout.KeyDims();
-  const int64_t padded = PaddedHeadDim(layout.head_dim);
-  const int64_t position = base + first_group * kTokensPerKeyGroup;
-  int64_t block = position / layout.block_size;
-  int64_t offset = position % layout.block_size;
-  for (int64_t g = first_group; g < end_group; ++g) {
-    const char* k = key_base + task.block_table[block] * key_stride;
-    const char* v = value_base + task.block_table[block] * value_stride;
-    groups.keys[g] = reinterpret_cast<const Element*>(k) + offset * layout.KeyDims();
-    groups.values[g] = reinterpret_cast<const Element*>(v) + offset * padded;
-    if constexpr (KV::kScaled) {
-      groups.key_scales[g] = reinterpret_cast<const float*>(k + key_elements) + offset;
-      groups.value_scales[g] = reinterpret_cast<const float*>(v + layout.block_size * padded) + offset;
-      if (layout.IsLatent()) groups.key_scales[g] = groups.value_scales[g];
-    }
-    offset += kTokensPerKeyGroup;
-    if (offset == layout.block_size) {
-      offset = 0;
-      ++block;
-    }
-  }
-}
-
 // Computes the dot products of kQueries queries with kGroups groups of sixteen keys, dimensions ascending.
 // query: [dims, kQueries]; scores: [kQueries, kKVPartition], starting at the first group.
 template <typename KV, int kQueries, int kGroups>
@@ -108,28 +58,6 @@ static void ScoreGroupsUpTo(int count, const float* query, const typename KV::El
     }
     ScoreGroups<KV, kQueries>(query, keys, num_groups, dims, scores);
   }
-}
-
-// The positions of a partition that a query attends to, relative to the partition's first position.
-struct SeenRange {
-  int64_t first, end;
-
-  bool empty() const { return first >= end; }
-};
-
-// The last position that the query of a row attends to.
-static inline int64_t LastSeen(const AttentionArgs& args, const AttentionRow& row) {
-  if (args.look_ahead == 0) return row.position;
-  const int64_t ahead = row.last_position - row.position;
-  return row.position + (ahead < args.look_ahead ? ahead : args.look_ahead);
-}
-
-static inline SeenRange RangeOf(const AttentionArgs& args, const AttentionRow& row, int64_t base) {
-  int64_t first = args.sliding_window > 0 ? row.position + 1 - args.sliding_window - base : -base;
-  int64_t end = LastSeen(args, row) + 1 - base;
-  first = first > 0 ? first : 0;
-  end = end < kKVPartition ? end : kKVPartition;
-  return {first, end};
 }
 
 static inline int LaneAt(int64_t position, int64_t group) {

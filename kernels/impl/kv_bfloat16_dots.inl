@@ -2,10 +2,12 @@
 
 struct KVBFloat16 {
   using Element = uint16_t;
+  using Setup = NoSetup;
   static constexpr bool kPairs = true;
   static constexpr bool kAtOnce = true;
   static constexpr bool kWidens = false;
   static constexpr bool kScaled = false;
+  static constexpr bool kInTiles = false;
 
   // Loads both elements of a pair. For half a pair, sets the other element to zero, because the KV cache may contain
   // anything there, even NaN.

@@ -9,6 +9,10 @@
 //                  takes the place of one float. False: the first element is multiplied before the second.
 //   kWidens        true: loaded elements are converted to float32
 //   kScaled        true: elements are codes with separate scales
+//   kInTiles       true: the type has members ScorePartition and SumValues, which multiply tiles of queries. The
+//   members
+//                  below are those of other types, except for StoreQuery and StoreWeights.
+//   Setup          prepares the CPU for a task while an object of this type exists
 //   Load           loads the elements of one step, or of half a step
 //   StoreQuery     stores dimensions [d, d + 16) of a query, except those from `end` on, in [KeyDims, num_queries]
 //   QueryAt        returns the factor for dimension d
@@ -25,11 +29,17 @@ struct KVPartOf {
   static constexpr int64_t kOffset = kPart == KVPart::kSecond ? 1 : 0;
 };
 
+struct NoSetup {
+  NoSetup(int /*num_queries*/, int64_t /*key_dims*/) {}
+};
+
 // Members for types whose queries and weights stay float32.
 template <typename T>
 struct KVFloatFactors {
   using Element = T;
+  using Setup = NoSetup;
   static constexpr bool kAtOnce = false;
+  static constexpr bool kInTiles = false;
 
   static void StoreQuery(Vec x, int64_t d, int64_t end, float* query, int64_t num_queries) {
     float lanes[Vec::kLanes];

@@ -36,7 +36,11 @@ const Kernels& Avx512Bf16Kernels() {
 }
 
 const Kernels& Avx512AmxKernels() {
-  static const Kernels kernels = WithTiles(Avx512Bf16Kernels(), kAvx512AmxTileKernels);
+  static const Kernels kernels = [] {
+    Kernels table = WithTiles(kAvx512Kernels, kAvx512AmxTileKernels);
+    table.attention = &kAvx512AmxAttentionKernels;
+    return table;
+  }();
   return kernels;
 }
 #endif

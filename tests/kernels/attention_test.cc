@@ -1,7 +1,6 @@
 // Compares the paged attention kernels with a plain softmax(q K^T) V. Also tests that the result of a row does not
 // depend on the other rows of its task, or on the task that computes a partition.
 #include "kernels/attention.h"
-#include "kernels/isa/kernels_for.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +13,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/kernels.h"
+#include "tests/kernels/named_attention.h"
 #include "tests/support/random_values.h"
 
 namespace vllm::kernels {
@@ -79,14 +78,14 @@ struct Case {
   }
 
   // Runs all rows, `rows_per_task` rows per task.
-  std::vector<float> Run(const Kernels& kernels, int64_t rows_per_task) {
+  std::vector<float> Run(const AttentionKernels& kernels, int64_t rows_per_task) {
     std::vector<float> out(query.size() - 1, -1.0f);
     args.out = out.data();
     std::vector<float> scratch = Scratch();
     const std::vector<AttentionRow> rows = Rows();
     for (int64_t row = 0; row < length; row += rows_per_task) {
       for (int64_t h = 0; h < kv_heads; ++h) {
-        kernels.attention->forward(
+        kernels.forward(
             args, {&rows[static_cast<size_t>(row)], std::min(rows_per_task, length - row), blocks.data(), h, nullptr},
             scratch.data());
       }
@@ -96,7 +95,7 @@ struct Case {
 
   // First computes random partitions for random groups of rows. Then runs each row as a separate task, which uses these
   // partitions and computes the others.
-  std::vector<float> RunWithPartials(const Kernels& kernels, std::mt19937& random) {
+  std::vector<float> RunWithPartials(const AttentionKernels& kernels, std::mt19937& random) {
     const auto pick = [&](int64_t high) { return std::uniform_int_distribution<int64_t>(0, high)(random); };
     std::vector<float> out(query.size() - 1, -1.0f);
     args.out = out.data();
@@ -118,9 +117,8 @@ struct Case {
             static_cast<size_t>(std::min(1 + pick(max_count - 1), static_cast<int64_t>(shuffled.size() - next)));
         if (pick(2) > 0) {
           for (int64_t h = 0; h < kv_heads; ++h) {
-            kernels.attention->forward_partial(
-                args, {&shuffled[next], static_cast<int64_t>(count), blocks.data(), h, nullptr}, partition, slot,
-                scratch.data());
+            kernels.forward_partial(args, {&shuffled[next], static_cast<int64_t>(count), blocks.data(), h, nullptr},
+                                    partition, slot, scratch.data());
           }
           for (size_t i = 0; i < count; ++i)
             slots[static_cast<size_t>(shuffled[next + i].row)][static_cast<size_t>(partition)] =
@@ -131,9 +129,9 @@ struct Case {
     }
     for (int64_t row = 0; row < length; ++row) {
       for (int64_t h = 0; h < kv_heads; ++h) {
-        kernels.attention->forward(
-            args, {&rows[static_cast<size_t>(row)], 1, blocks.data(), h, slots[static_cast<size_t>(row)].data()},
-            scratch.data());
+        kernels.forward(args,
+                        {&rows[static_cast<size_t>(row)], 1, blocks.data(), h, slots[static_cast<size_t>(row)].data()},
+                        scratch.data());
       }
     }
     return out;
@@ -221,11 +219,10 @@ struct Case {
 
 constexpr KVDType kTypes[] = {KVDType::kFloat32, KVDType::kBFloat16, KVDType::kFloat16, KVDType::kInt8};
 
-class AttentionTest : public testing::TestWithParam<Isa>, protected testing_support::RandomValues {
+class RandomCases : protected testing_support::RandomValues {
  protected:
-  AttentionTest() : RandomValues(11) {}
+  RandomCases() : RandomValues(11) {}
 
-  const Kernels& kernels() const { return KernelsFor(GetParam()); }
   Case RandomCase(int round) {
     const KVDType dtype = kTypes[static_cast<size_t>(round / 8 % 4)];
     const int64_t dims[] = {8, 15, 24, 40, 64, 80, 128, 160};
@@ -244,8 +241,13 @@ class AttentionTest : public testing::TestWithParam<Isa>, protected testing_supp
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Isas, AttentionTest, testing::ValuesIn(AvailableIsas()),
-                         [](const auto& isa) { return std::string(ToString(isa.param)); });
+class AttentionTest : public testing::TestWithParam<NamedAttention>, protected RandomCases {
+ protected:
+  const AttentionKernels& kernels() const { return *GetParam().kernels; }
+};
+
+INSTANTIATE_TEST_SUITE_P(Isas, AttentionTest, testing::ValuesIn(AllAttentionKernels()),
+                         [](const auto& attention) { return attention.param.name; });
 
 // With a dot product of bfloat16 pairs, softmax weights have a relative error of up to 1/256. The reference rounds the
 // queries too, but an element halfway between two values may be rounded the other way.
@@ -253,8 +255,7 @@ TEST_P(AttentionTest, AgreesWithPlainSoftmax) {
   for (int round = 0; round < 40; ++round) {
     Case c = RandomCase(round);
     const std::vector<float> out = c.Run(kernels(), 1);
-    const bool rounds =
-        (GetParam() == Isa::kAvx512Bf16 || GetParam() == Isa::kAvx512Amx) && c.dtype == KVDType::kBFloat16;
+    const bool rounds = GetParam().RoundsToBFloat16() && c.dtype == KVDType::kBFloat16;
     std::vector<double> magnitude;
     const std::vector<double> naive =
         c.Naive(rounds ? c.Rounded() : c.query, c.Stored(c.key), c.Stored(c.value), &magnitude);
@@ -381,6 +382,22 @@ TEST_P(AttentionTest, TaskOfOneRowMayExceedTheMaximumNumberOfQueries) {
   const std::vector<float> out = c.Run(kernels(), 1);
   const std::vector<double> naive = c.Naive();
   for (size_t i = 0; i < out.size(); ++i) ASSERT_NEAR(out[i], naive[i], 5e-6);
+}
+
+class EmulatedAmxAttentionTest : public testing::Test, protected RandomCases {};
+
+TEST_F(EmulatedAmxAttentionTest, HasTheBitsOfTheCpu) {
+  const std::vector<NamedAttention> all = AllAttentionKernels();
+  const auto cpu = std::ranges::find(all, "avx512_amx", &NamedAttention::name);
+  if (cpu == all.end()) return;  // CPUs without AMX have nothing to compare
+  const auto emulated = std::ranges::find(all, "avx512_amx_emulated", &NamedAttention::name);
+  ASSERT_NE(emulated, all.end());
+  for (int round = 0; round < 40; ++round) {
+    Case c = RandomCase(round);
+    const std::vector<float> expected = c.Run(*cpu->kernels, 3);
+    const std::vector<float> out = c.Run(*emulated->kernels, 3);
+    ASSERT_EQ(0, std::memcmp(out.data(), expected.data(), out.size() * sizeof(float))) << "round " << round;
+  }
 }
 
 }  // namespace

@@ -13,8 +13,7 @@
 #include <vector>
 
 #include "kernels/attention.h"
-#include "kernels/isa/kernels_for.h"
-#include "kernels/kernels.h"
+#include "tests/kernels/named_attention.h"
 #include "tests/support/random_values.h"
 
 namespace vllm::kernels {
@@ -66,20 +65,19 @@ struct Case {
                               std::numeric_limits<float>::quiet_NaN());
   }
 
-  std::vector<float> Run(const Kernels& kernels, int64_t rows_per_task) {
+  std::vector<float> Run(const AttentionKernels& kernels, int64_t rows_per_task) {
     std::vector<float> out(static_cast<size_t>(length * args.out_stride), -1.0f);
     args.out = out.data();
     std::vector<float> scratch = Scratch();
     for (int64_t row = 0; row < length; row += rows_per_task) {
       const int64_t count = std::min(rows_per_task, length - row);
-      kernels.attention->forward(args, {&rows[static_cast<size_t>(row)], count, blocks.data(), 0, nullptr},
-                                 scratch.data());
+      kernels.forward(args, {&rows[static_cast<size_t>(row)], count, blocks.data(), 0, nullptr}, scratch.data());
     }
     return out;
   }
 
   // Computes the first partition of all rows in tasks of `rows_per_task` rows, then each row in a task that uses it.
-  std::vector<float> RunWithPartials(const Kernels& kernels, int64_t rows_per_task) {
+  std::vector<float> RunWithPartials(const AttentionKernels& kernels, int64_t rows_per_task) {
     std::vector<float> out(static_cast<size_t>(length * args.out_stride), -1.0f);
     args.out = out.data();
     std::vector<float> scratch = Scratch();
@@ -87,14 +85,13 @@ struct Case {
     args.partials = partials.data();
     for (int64_t row = 0; row < length; row += rows_per_task) {
       const int64_t count = std::min(rows_per_task, length - row);
-      kernels.attention->forward_partial(args, {&rows[static_cast<size_t>(row)], count, blocks.data(), 0, nullptr}, 0,
-                                         row, scratch.data());
+      kernels.forward_partial(args, {&rows[static_cast<size_t>(row)], count, blocks.data(), 0, nullptr}, 0, row,
+                              scratch.data());
     }
     std::vector<int32_t> slots(static_cast<size_t>(length / kKVPartition + 1), -1);
     for (int64_t row = 0; row < length; ++row) {
       slots[0] = static_cast<int32_t>(row);
-      kernels.attention->forward(args, {&rows[static_cast<size_t>(row)], 1, blocks.data(), 0, slots.data()},
-                                 scratch.data());
+      kernels.forward(args, {&rows[static_cast<size_t>(row)], 1, blocks.data(), 0, slots.data()}, scratch.data());
     }
     return out;
   }
@@ -148,11 +145,11 @@ struct Case {
   }
 };
 
-class LatentAttentionTest : public testing::TestWithParam<Isa>, protected testing_support::RandomValues {
+class LatentAttentionTest : public testing::TestWithParam<NamedAttention>, protected testing_support::RandomValues {
  protected:
   LatentAttentionTest() : RandomValues(12) {}
 
-  const Kernels& kernels() const { return KernelsFor(GetParam()); }
+  const AttentionKernels& kernels() const { return *GetParam().kernels; }
   Case RandomCase(int round) {
     const KVDType dtype = kTypes[static_cast<size_t>(round) % 4];
     const int64_t value_dims[] = {5, 16, 20, 32, 64, 90, 128};
@@ -162,8 +159,8 @@ class LatentAttentionTest : public testing::TestWithParam<Isa>, protected testin
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Isas, LatentAttentionTest, testing::ValuesIn(AvailableIsas()),
-                         [](const auto& isa) { return std::string(ToString(isa.param)); });
+INSTANTIATE_TEST_SUITE_P(Isas, LatentAttentionTest, testing::ValuesIn(AllAttentionKernels()),
+                         [](const auto& attention) { return attention.param.name; });
 
 TEST_P(LatentAttentionTest, AgreesWithPlainSoftmax) {
   for (int round = 0; round < 21; ++round) {
@@ -171,8 +168,7 @@ TEST_P(LatentAttentionTest, AgreesWithPlainSoftmax) {
     const std::vector<float> out = c.Run(kernels(), 1);
     const std::vector<double> naive = c.Naive();
     // A dot product of bfloat16 pairs rounds the softmax weights.
-    const bool rounds =
-        (GetParam() == Isa::kAvx512Bf16 || GetParam() == Isa::kAvx512Amx) && c.args.layout.dtype == KVDType::kBFloat16;
+    const bool rounds = GetParam().RoundsToBFloat16() && c.args.layout.dtype == KVDType::kBFloat16;
     for (size_t i = 0; i < out.size(); ++i) ASSERT_NEAR(out[i], naive[i], rounds ? 2e-2 : 1e-5) << round << " at " << i;
   }
 }
@@ -206,8 +202,8 @@ TEST_P(LatentAttentionTest, OutputMayReplaceTheQueries) {
     std::vector<float> scratch = c.Scratch();
     for (int64_t row = 0; row < c.length; row += 3) {
       const int64_t count = std::min<int64_t>(3, c.length - row);
-      kernels().attention->forward(c.args, {&c.rows[static_cast<size_t>(row)], count, c.blocks.data(), 0, nullptr},
-                                   scratch.data());
+      kernels().forward(c.args, {&c.rows[static_cast<size_t>(row)], count, c.blocks.data(), 0, nullptr},
+                        scratch.data());
     }
     for (int64_t row = 0; row < c.length; ++row) {
       ASSERT_EQ(0, std::memcmp(separate.data() + row * out_stride, c.query.data() + row * c.args.query_stride,

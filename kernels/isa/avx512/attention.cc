@@ -10,6 +10,7 @@ namespace vllm::kernels::avx512 {
 // clang-format off
 #include "kernels/impl/math.inl"
 #include "kernels/impl/unroll.inl"
+#include "kernels/impl/attention_work.inl"
 #include "kernels/impl/kv_elements.inl"
 using KVBFloat16 = KVBFloat16Widened;
 #include "kernels/impl/attention.inl"

@@ -10,6 +10,7 @@ namespace vllm::kernels::avx512_bf16 {
 // clang-format off
 #include "kernels/impl/math.inl"
 #include "kernels/impl/unroll.inl"
+#include "kernels/impl/attention_work.inl"
 #include "kernels/impl/kv_elements.inl"
 #include "kernels/impl/kv_bfloat16_dots.inl"
 #include "kernels/impl/attention.inl"

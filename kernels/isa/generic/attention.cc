@@ -9,6 +9,7 @@ namespace vllm::kernels::generic {
 // clang-format off
 #include "kernels/impl/math.inl"
 #include "kernels/impl/unroll.inl"
+#include "kernels/impl/attention_work.inl"
 #include "kernels/impl/kv_elements.inl"
 using KVBFloat16 = KVBFloat16Widened;
 #include "kernels/impl/attention.inl"

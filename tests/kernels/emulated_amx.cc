@@ -1,4 +1,4 @@
-// The AMX tile kernels with emulated registers (flags: tests/CMakeLists.txt), so that the tests can run them on CPUs
+// The AMX kernels with emulated registers (flags: tests/CMakeLists.txt), so that the tests can run them on CPUs
 // with AVX-512 that lack AMX.
 #if defined(__AVX512BF16__)
 
@@ -114,8 +114,20 @@ using Registers = EmulatedRegisters;
 
 }  // namespace vllm::kernels::emulated_amx
 
+namespace vllm::kernels::emulated_amx_attention {
+
+using avx512_amx::TileConfig;
+using Registers = emulated_amx::EmulatedRegisters;
+
+#include "kernels/isa/avx512_amx/attention_kernels.inl"
+
+}  // namespace vllm::kernels::emulated_amx_attention
+
 namespace vllm::kernels {
 
+extern const AttentionKernels kEmulatedAmxAttentionKernels;
+constinit const AttentionKernels kEmulatedAmxAttentionKernels = {emulated_amx_attention::Attention,
+                                                                 emulated_amx_attention::AttentionPartial};
 extern const TileKernels kEmulatedAmxTileKernels;
 constinit const TileKernels kEmulatedAmxTileKernels = {emulated_amx::PackBFloat16<emulated_amx::Chunks>,
                                                        emulated_amx::LinearBFloat16,
