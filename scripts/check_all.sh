@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Runs every check that the project has. This takes several hours on two cores. CI (.ci/run) runs only format, release and
-# odr, and checks that the patches in tests/mutations still apply.
+# Runs every check that the project has. This takes several hours on two cores. CI (.ci/run) runs only format and release,
+# and checks that the patches in tests/mutations still apply.
 # Usage: scripts/check_all.sh [CHECK...]; without arguments all of them, in this order:
 #   format     clang-format leaves every file unchanged
 #   release    g++, warnings as errors, all tests
-#   odr        no two types share a name (link-time optimization)
+#   odr        no two types share a name (link-time optimization, because a compiler sees only one translation unit)
 #   mutations  the tests notice each bug in tests/mutations
 #   clang      clang++ with -Wthread-safety, all tests
 #   newer      a newer compiler builds without warnings (NEWER_CXX, default clang++-19)
