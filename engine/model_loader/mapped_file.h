@@ -23,6 +23,8 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
 
   std::span<const std::byte> bytes() const { return bytes_; }
+  // Asks the system to read the file in huge pages, and to map it with them. It may do neither.
+  void AdviseHugePages() const;
   // Drops the file's resident pages from this process. Later reads fault them in from the page cache or the disk.
   void DropPages() const;
   const std::string& path() const { return path_; }

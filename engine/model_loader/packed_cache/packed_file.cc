@@ -140,6 +140,7 @@ PackedFile::PackedFile(const std::string& path, std::string_view description, co
 PackedFile::PackedFile(tokenizer::RegularFile opened, const std::string& path, std::string_view description,
                        const ForEach& for_each)
     : file_(std::move(opened), path) {
+  file_.AdviseHugePages();
   const std::span<const std::byte> file = file_.bytes();
   const auto reject = [&](const std::string& why) {
     throw ModelError("packed weights " + Escape(path) + ": rejected: " + why);
