@@ -52,6 +52,12 @@ def read_header(path):
         return metadata, tensors
 
 
+def arithmetic_bound(kind, limits):
+    """Operations per second of a matrix of this type, with whichever instruction allows more."""
+    instruction = "bfloat16" if kind == "bfloat16" else "int8"
+    return max(limits[instruction] * SCALE_BOUND[kind], limits.get("amx_" + instruction, 0.0) * AMX_BOUND.get(kind, 0.5))
+
+
 class Bounds:
     """Of the model in `path`. All matrices have the type `quantization` ("int8" or "int4") or, if it is None, their type
     in the file. `limits` are what machine_probe prints."""
@@ -77,17 +83,12 @@ class Bounds:
             elif name != "token_embd.weight":
                 self.linear.append(matrix)
 
-    @staticmethod
-    def _rate(kind, limits):
-        instruction = "bfloat16" if kind == "bfloat16" else "int8"
-        return max(limits[instruction] * SCALE_BOUND[kind], limits.get("amx_" + instruction, 0.0) * AMX_BOUND.get(kind, 0.5))
-
     def _seconds(self, matrices, rows, limits):
-        return sum(2 * weights * rows / self._rate(kind, limits) for weights, kind, _ in matrices)
+        return sum(2 * weights * rows / arithmetic_bound(kind, limits) for weights, kind, _ in matrices)
 
     def prefill(self, tokens, limits):
         """Tokens per second of one prompt. Attention runs at the rate of bfloat16, without the upper triangle."""
-        attention = 2 * tokens * tokens * self.attention_size * self.layers / self._rate("bfloat16", limits)
+        attention = 2 * tokens * tokens * self.attention_size * self.layers / arithmetic_bound("bfloat16", limits)
         memory = sum(size for _, _, size in self.linear) / limits["read"]
         return tokens / (max(memory, self._seconds(self.linear, tokens, limits)) + attention)
 

@@ -12,7 +12,7 @@ import json
 import math
 import sys
 
-from gguf_bounds import K_QUANTS, SCALE_BOUND
+from gguf_bounds import AMX_BOUND, K_QUANTS, SCALE_BOUND, arithmetic_bound
 
 COLORS = ["#1b6ca8", "#c0392b", "#27803b", "#8e44ad", "#d35400", "#16806a", "#7f6000", "#b03a7a", "#444444"]
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 940, 560, 70, 190, 30, 50
@@ -29,15 +29,21 @@ def read_passes(path):
     return passes
 
 
-def peak_of(name, probe):
-    return probe["bfloat16" if name == "bfloat16" else "int8"] * 1e-9
+def roofs_of(probe):
+    """Returns [(name, 10^9 operations per second, dash pattern)], the highest first."""
+    int8, amx = probe["int8"] * 1e-9, probe.get("amx_int8", 0.0) * 1e-9
+    roofs = [("vpdpbusd", int8, ""), ("scales of 32 columns: 86 %", int8 * 32 / 37, "4 3"),
+             ("K-quants: 77 %", int8 * K_QUANTS, "4 3"), ("vdpbf16ps", probe["bfloat16"] * 1e-9, "")]
+    if amx > 0.0:
+        roofs = [("tdpbssd", amx, ""), ("tdpbf16ps", probe["amx_bfloat16"] * 1e-9, ""), *roofs]
+    return roofs
 
 
 def draw(probe, passes):
     read = probe["read"] * 1e-9
     points = [(intensity, rate) for rows in passes.values() for _, _, intensity, rate in rows]
     x_low, x_high = math.floor(math.log2(min(p[0] for p in points))), math.ceil(math.log2(max(p[0] for p in points)))
-    y_low, y_high = math.floor(math.log2(min(p[1] for p in points))), math.ceil(math.log2(probe["int8"] * 1e-9))
+    y_low, y_high = math.floor(math.log2(min(p[1] for p in points))), math.ceil(math.log2(roofs_of(probe)[0][1]))
 
     def x_of(value):
         return LEFT + (math.log2(value) - x_low) / (x_high - x_low) * (WIDTH - LEFT - RIGHT)
@@ -64,13 +70,12 @@ def draw(probe, passes):
     text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 12, "operations per byte of weights", "middle")
     text(LEFT, TOP - 12, f"10^9 operations per second, {probe['threads']} threads")
 
-    roofs = [("vpdpbusd", probe["int8"] * 1e-9, ""), ("scales of 32 columns: 86 %", probe["int8"] * 1e-9 * 32 / 37, "4 3"),
-             ("K-quants: 77 %", probe["int8"] * 1e-9 * K_QUANTS, "4 3"), ("vdpbf16ps", probe["bfloat16"] * 1e-9, "")]
+    roofs = roofs_of(probe)
     for name, rate, dash in roofs:
         line(x_of(max(rate / read, 2**x_low)), y_of(rate), WIDTH - RIGHT, y_of(rate), "#222222", dash)
         text(WIDTH - RIGHT + 4, y_of(rate) + 4, name)
     start = max(2**x_low, 2**y_low / read)
-    line(x_of(start), y_of(start * read), x_of(probe["int8"] * 1e-9 / read), y_of(probe["int8"] * 1e-9), "#222222")
+    line(x_of(start), y_of(start * read), x_of(roofs[0][1] / read), y_of(roofs[0][1]), "#222222")
     text(x_of(start) + 26, y_of(start * read) - 24, f"memory, {read:.1f} GB/s")
     for i, (name, rows) in enumerate(passes.items()):
         color = COLORS[i % len(COLORS)]
@@ -92,12 +97,13 @@ def table(probe, passes):
     print("| weights | bound by scales | " + " | ".join(f"{n} row{'s' if n > 1 else ''}" for n in all_rows) + " |")
     print("|---" * (len(all_rows) + 2) + "|")
     for name, rows in passes.items():
-        arithmetic = peak_of(name, probe) * SCALE_BOUND[name]
+        arithmetic = arithmetic_bound(name, probe) * 1e-9
         cells = []
         for _, read_share, _, rate in rows:
             share = rate / arithmetic * 100
             cells.append(f"{read_share:.0f} % memory" if read_share >= share else f"{share:.0f} % arithmetic")
-        print(f"| {name} | {SCALE_BOUND[name] * 100:.0f} % | " + " | ".join(cells) + " |")
+        scales = AMX_BOUND.get(name, 0.5) if "amx_int8" in probe else SCALE_BOUND[name]
+        print(f"| {name} | {scales * 100:.0f} % | " + " | ".join(cells) + " |")
 
 
 def main():
