@@ -6,7 +6,9 @@
 // has its own maximum, and partitions are merged in ascending order. So the result depends only on the query, its
 // position and the KV in its window. Products are accumulated in float32. If K and V are bfloat16 and the instruction
 // set has a dot product of bfloat16 pairs, the scaled query and the softmax weights are rounded to bfloat16, and
-// products are added in pairs: two dimensions of a score, or two positions of an output.
+// products are added in pairs: two dimensions of a score, or two positions of an output. With tile registers
+// (avx512_amx), the products of up to 32 dimensions, or of the sixteen positions of a group, are added as two sums, of
+// the first and of the second elements of the pairs, before both are added to the score or the output.
 //
 // With latent attention (KVCacheLayout::value_dim), the key and the value of a token are one vector, queries have
 // head_dim elements and outputs value_dim. Scores are then float32 products even if the KV cache is bfloat16.
