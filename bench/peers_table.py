@@ -10,8 +10,9 @@ import json
 import statistics
 import sys
 
-ROWS = [("prefill of 512 / 2,048", ["prefill 512", "prefill 2048"]), ("1 / 4 streams", ["streams 1", "streams 4"]),
-        ("16 / 64 streams", ["streams 16", "streams 64"])]
+# What each row shows, and the measurements: their names in the row and in the file.
+ROWS = [("prefill of {}", {"512": "prefill 512", "2,048": "prefill 2048"}),
+        ("{} streams", {"1": "streams 1", "4": "streams 4"}), ("{} streams", {"16": "streams 16", "64": "streams 64"})]
 
 
 def show(value):
@@ -24,10 +25,11 @@ def main():
         model, _, path = argument.partition("=")
         with open(path) as file:
             figures = json.load(file)
-        for label, tasks in ROWS:
-            tasks = [task for task in tasks if task in figures]
-            if not tasks:
+        for label, measurements in ROWS:
+            present = {name: task for name, task in measurements.items() if task in figures}
+            if not present:
                 continue
+            label, tasks = label.format(" / ".join(present)), list(present.values())
             programs = [name for name in figures[tasks[0]] if name != "bound"]
             names += [name for name in programs if name not in names]
             rows.append((f"{model}: {label}", [figures[task] for task in tasks]))
