@@ -28,6 +28,7 @@ extern const TileKernels kAvx512TileKernels;
 extern const RowKernels kAvx512RowKernels;
 extern const TileKernels kAvx512VnniTileKernels;
 extern const LinearQuantFunction kAvx512VnniQuadLoadsLinearQuant;
+extern const LinearQuantFunction kAvx512VnniPrefetchLinearQuant;
 extern const AttentionKernels kAvx512Bf16AttentionKernels;
 extern const TileKernels kAvx512Bf16TileKernels;
 extern const AttentionKernels kAvx512AmxAttentionKernels;

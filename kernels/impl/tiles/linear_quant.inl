@@ -323,6 +323,7 @@ struct TableLevels {
   using Loaded = Codes;
   using Sums = IntSums;
   using Shape = NarrowScaleShape;
+  static constexpr bool kPrefetchesOneRow = false;  // also slower on Emerald Rapids
   CodeLevels levels;
 
   explicit TableLevels(const uint8_t* table) : levels(table) {}
@@ -332,6 +333,7 @@ struct CodeIsLevel {
   using Loaded = FourBitCodes;
   using Sums = FourBitSums;
   using Shape = FourBitShape;
+  static constexpr bool kPrefetchesOneRow = kPrefetchOneRow;
 
   [[gnu::always_inline]] void Load(const uint8_t* p, FourBitCodes& low, FourBitCodes& high) const {
     FourBitCodes::Load(p, low, high);
@@ -355,7 +357,7 @@ struct FourBitRuns {
     const uint32_t* next = Opaque(units + kRuns * stride);
     const auto add = [&](int64_t run) __attribute__((always_inline)) {
       typename Reader::Loaded low[kPanels], high[kPanels];
-      ahead.Line();
+      ahead.template Line<Reader::kPrefetchesOneRow>();
       Unroll<kPanels>([&](auto p) { reader.Load(codes[p] + offset + run * 64, low[p], high[p]); });
       AddTwoUnits(low, high, units, next, t);
       units += stride;

@@ -90,9 +90,9 @@ class PanelPrefetch {
     next_ = panels;  // earlier passes have prefetched all
     step_ = 0;
   }
-  // With a single row, prefetches only if kOneRow: that helps kernels that take long to unpack a line, and slows the
-  // others down. Uses a loop instead of Unroll, because g++ drops a call of a lambda that only prefetches.
-  template <bool kOneRow = false>
+  // With a single row, prefetches only if kOneRow: that helps kernels that take long to unpack a line, and on Zen it
+  // slows the others down. Uses a loop instead of Unroll, because g++ drops a call of a lambda that only prefetches.
+  template <bool kOneRow = kPrefetchOneRow>
   [[gnu::always_inline]] void Line() {
     if constexpr (kRows == 1 && !kOneRow) return;
 #pragma GCC unroll 8

@@ -100,5 +100,7 @@ inline constexpr int kQueryTile = 6, kScoreRegisters = 7;
 // kValueQueries: maximum number of queries per value tile. kValueChunks: number of Vecs of V per tile; a single query
 // uses up to twice as many.
 inline constexpr int kValueQueries = 2, kValueChunks = 2;
+// Whether kernels prefetch weights even if x has a single row.
+inline constexpr bool kPrefetchOneRow = false;
 
 }  // namespace vllm::kernels::avx2

@@ -6,6 +6,7 @@
 namespace vllm::kernels::avx2_vnni {
 
 using avx2::Bytes;
+using avx2::kPrefetchOneRow;
 using avx2::LargestMagnitude;
 using avx2::StoreCodes;
 using avx2::Vec;

@@ -73,5 +73,7 @@ inline constexpr int kQueryTile = 12, kScoreRegisters = 28;
 // kValueQueries: maximum number of queries per value tile. kValueChunks: number of Vecs of V per tile; a single query
 // uses up to twice as many.
 inline constexpr int kValueQueries = 6, kValueChunks = 4;
+// Whether kernels prefetch weights even if x has a single row.
+inline constexpr bool kPrefetchOneRow = false;
 
 }  // namespace vllm::kernels::avx512

@@ -314,7 +314,7 @@ class QuantPasses {
 static void LinearQuant(const PackedActivationsView& x, const PackedQuantView& w, const float* bias, float* y,
                         int64_t y_stride, int64_t panel_begin, int64_t panel_end) {
   if (x.tile_rows == kTileRows) {
-    return kAvx512Bf16TileKernels.linear_quant(x, w, bias, y, y_stride, panel_begin, panel_end);
+    return kAvx512VnniPrefetchLinearQuant(x, w, bias, y, y_stride, panel_begin, panel_end);
   }
   const TileOutput output{bias, y, y_stride, w.num_rows};
   const SignedCodes codes(w.zero);

@@ -1,6 +1,7 @@
 // All tile kernels for AMX. Included inside a namespace with `Registers`, which is TileRegisters or emulates it.
 
 using avx512::Bytes;
+using avx512::kPrefetchOneRow;
 using avx512::LargestMagnitude;
 using avx512::StoreCodes;
 using avx512::Vec;

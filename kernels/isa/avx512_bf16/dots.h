@@ -7,6 +7,7 @@ namespace vllm::kernels::avx512_bf16 {
 
 using avx512::Bytes;
 using avx512::FourBitShape;
+using avx512::kPrefetchOneRow;
 using avx512::kQueryTile;
 using avx512::kScoreRegisters;
 using avx512::kValueChunks;

@@ -7,6 +7,7 @@ namespace vllm::kernels::avx512_vnni {
 
 using avx512::Bytes;
 using avx512::FourBitShape;
+using avx512::kPrefetchOneRow;
 using avx512::LargestMagnitude;
 using avx512::NarrowScaleShape;
 using avx512::StoreCodes;

@@ -136,5 +136,7 @@ inline constexpr int kQueryTile = 2, kScoreRegisters = 6;
 // kValueQueries: maximum number of queries per value tile. kValueChunks: number of Vecs of V per tile; a single query
 // uses up to twice as many.
 inline constexpr int kValueQueries = 1, kValueChunks = 4;
+// Whether kernels prefetch weights even if x has a single row.
+inline constexpr bool kPrefetchOneRow = false;
 
 }  // namespace vllm::kernels::generic

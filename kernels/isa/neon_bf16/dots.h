@@ -5,6 +5,7 @@
 
 namespace vllm::kernels::neon_bf16 {
 
+using neon::kPrefetchOneRow;
 using neon::Vec;
 
 // Two adjacent columns of each of sixteen rows, or the same two columns of x in every lane.

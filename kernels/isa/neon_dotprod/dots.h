@@ -10,6 +10,7 @@ using neon::CodeLevels;
 using neon::Codes;
 using neon::FourBitCodes;
 using neon::FourBitShape;
+using neon::kPrefetchOneRow;
 using neon::LargestMagnitude;
 using neon::NarrowScaleShape;
 using neon::SixBitCodes;

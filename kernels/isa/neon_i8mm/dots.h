@@ -9,6 +9,7 @@ using neon::Bytes;
 using neon::CodeLevels;
 using neon::Codes;
 using neon::FourBitCodes;
+using neon::kPrefetchOneRow;
 using neon::LargestMagnitude;
 using neon::SixBitCodes;
 using neon::StoreCodes;
