@@ -12,8 +12,10 @@
 #include <ostream>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "kernels/kernel_tables.h"
 #include "kernels/kernels.h"
 #include "kernels/tuning/unit_loads.h"
 #include "tests/support/random_values.h"
@@ -43,8 +45,9 @@ TileKernels WithAmxForAnyRows(TileKernels tiles) {
 }
 #endif
 
-// Returns the kernels of every instruction set that this CPU supports, with all UnitLoads. With avx512_bf16, these
-// include the AVX-VNNI kernels in the AVX-512 encoding, and the AMX kernels with emulated registers.
+// Returns the kernels of every instruction set that this CPU supports, with all UnitLoads. With avx512_vnni, these
+// include those with prefetches for one row. With avx512_bf16, they include the AVX-VNNI kernels in the AVX-512
+// encoding, and the AMX kernels with emulated registers.
 std::vector<NamedTiles> AllTiles() {
   std::vector<NamedTiles> all;
   for (const Isa isa : AvailableIsas()) {
@@ -58,7 +61,16 @@ std::vector<NamedTiles> AllTiles() {
     static const TileKernels emulated = WithAmxForAnyRows(kEmulatedAmxTileKernels);
     all.push_back({"avx512_amx_emulated", &emulated});
   }
-  if (std::ranges::any_of(all, [](const NamedTiles& tiles) { return tiles.name == "avx512_amx"; })) {
+  const auto has = [&](std::string_view name) { return std::ranges::find(all, name, &NamedTiles::name) != all.end(); };
+  if (has("avx512_vnni")) {
+    static const TileKernels prefetch = [] {
+      TileKernels tiles = *KernelsFor(Isa::kAvx512Vnni).tiles;
+      tiles.linear_quant = kAvx512VnniPrefetchLinearQuant;
+      return tiles;
+    }();
+    all.push_back({"avx512_vnni_prefetch", &prefetch});
+  }
+  if (has("avx512_amx")) {
     static const TileKernels any_rows = WithAmxForAnyRows(*KernelsFor(Isa::kAvx512Amx).tiles);
     all.push_back({"avx512_amx_any_rows", &any_rows});
   }
