@@ -10,7 +10,7 @@ import json
 import statistics
 import sys
 
-# What each row shows, and the measurements: their names in the row and in the file.
+# Each row: its label, and for each measurement the name in the label and the name in the file.
 ROWS = [("prefill of {}", {"512": "prefill 512", "2,048": "prefill 2048"}),
         ("{} streams", {"1": "streams 1", "4": "streams 4"}), ("{} streams", {"16": "streams 16", "64": "streams 64"})]
 

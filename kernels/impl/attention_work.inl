@@ -1,8 +1,9 @@
-// What a task of paged attention works on: its partitions, the positions that its queries attend to, and its scratch.
+// The data of a task of paged attention: its partitions, the positions that its queries attend to, and its scratch.
 // Included inside an instruction set's namespace, before kv_elements.inl.
 
 inline constexpr int64_t kGroupsPerPartition = kKVPartition / kTokensPerKeyGroup;
-// Prefetch distance of keys, in groups, if all queries are one tile. It covers the latency of memory.
+// Prefetch distance of keys, in groups, if all queries are one tile or the type is in tiles (kInTiles in
+// kv_elements.inl). It covers the latency of memory.
 inline constexpr int64_t kPrefetchGroups = 8;
 
 // Addresses of the groups of sixteen tokens in one partition, and of the kPrefetchGroups groups after it.
@@ -78,8 +79,8 @@ struct AttentionWork {
   int num_queries;
   int64_t padded;  // PaddedHeadDim(ValueDim)
   int64_t stride;  // elements from a token of V to the next; twice as many in pairs
-  // Scaled. For each tile [KeyDims, queries of the tile]; bfloat16 [num_queries, KeyDims] if the type is in tiles;
-  // [num_queries, stride] with latent attention.
+  // Scaled. For each tile [KeyDims, queries of the tile]; with kInTiles, bfloat16 [num_queries, KeyDims]. With latent
+  // attention [num_queries, stride].
   float* query;
   float* scores;    // [num_queries, kKVPartition]
   float* values;    // [num_queries, padded], of the current partition

@@ -1,5 +1,6 @@
 // How attention reads K and V of each element type. Included inside an instruction set's namespace, before
-// attention.inl. Each instruction set defines KVBFloat16 as KVBFloat16Widened or through kv_bfloat16_dots.inl.
+// attention.inl. Each instruction set defines KVBFloat16 as KVBFloat16Widened, or through kv_bfloat16_dots.inl or, with
+// AMX, isa/avx512_amx/kv_bfloat16_tiles.inl.
 //
 // Each type has:
 //   Element        element type of K and V
@@ -9,10 +10,10 @@
 //                  takes the place of one float. False: the first element is multiplied before the second.
 //   kWidens        true: loaded elements are converted to float32
 //   kScaled        true: elements are codes with separate scales
-//   kInTiles       true: the type has members ScorePartition and SumValues, which multiply tiles of queries. The
-//   members
-//                  below are those of other types, except for StoreQuery and StoreWeights.
-//   Setup          prepares the CPU for a task while an object of this type exists
+//   kInTiles       true: ScorePartition and SumValues, members of the type, multiply tiles of queries. Then the type
+//                  needs none of the members below except Setup, StoreQuery and StoreWeights, and its StoreQuery
+//                  stores in [num_queries, KeyDims].
+//   Setup          an object that exists while a task runs; sets up registers if the type needs it
 //   Load           loads the elements of one step, or of half a step
 //   StoreQuery     stores dimensions [d, d + 16) of a query, except those from `end` on, in [KeyDims, num_queries]
 //   QueryAt        returns the factor for dimension d

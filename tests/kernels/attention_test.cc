@@ -278,6 +278,21 @@ TEST_P(AttentionTest, ResultsAreBitIdenticalForAnyGroupingOfRows) {
   }
 }
 
+// The windows of the rows of a task do not overlap, or only in part.
+TEST_P(AttentionTest, ResultsWithShortWindowsAreBitIdenticalForAnyGroupingOfRows) {
+  for (const KVDType dtype : kTypes) {
+    for (const int64_t window : {1, 5, 17, 40}) {
+      Case c(random_, 64, 2, 1, 16, 300, window, dtype);
+      const std::vector<float> one = c.Run(kernels(), 1);
+      for (const int64_t rows : {2, 21, 64}) {
+        const std::vector<float> grouped = c.Run(kernels(), rows);
+        ASSERT_EQ(0, std::memcmp(one.data(), grouped.data(), one.size() * sizeof(float)))
+            << ToString(dtype) << " window " << window << " rows " << rows;
+      }
+    }
+  }
+}
+
 TEST_P(AttentionTest, ResultsAreBitIdenticalWithPrecomputedPartitions) {
   for (int round = 0; round < 40; ++round) {
     Case c = RandomCase(round);

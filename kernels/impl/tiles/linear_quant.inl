@@ -323,7 +323,7 @@ struct TableLevels {
   using Loaded = Codes;
   using Sums = IntSums;
   using Shape = NarrowScaleShape;
-  static constexpr bool kPrefetchesOneRow = false;  // also slower on Emerald Rapids
+  static constexpr bool kPrefetchesOneRow = false;  // slower on Emerald Rapids
   CodeLevels levels;
 
   explicit TableLevels(const uint8_t* table) : levels(table) {}

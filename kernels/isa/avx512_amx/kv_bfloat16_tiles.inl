@@ -3,7 +3,7 @@
 //
 // An instruction multiplies up to sixteen queries by sixteen keys, over up to 32 dimensions, or by sixteen columns of
 // V, over a group of sixteen tokens. Groups begin at multiples of sixteen positions, so the order of the sums of a
-// query does not depend on the other queries. A query's weights of tokens that it does not attend to are zero.
+// query does not depend on the other queries. For tokens that it does not attend to, the weights of a query are zero.
 struct KVBFloat16 {
   using Element = uint16_t;
   static constexpr bool kPairs = true;
@@ -16,7 +16,7 @@ struct KVBFloat16 {
   static constexpr int64_t kLineBytes = 64;
   static constexpr int64_t kScoreRowBytes = kKVPartition * static_cast<int64_t>(sizeof(float));
   static constexpr int64_t kGroupPairs = kTokensPerKeyGroup / 2;
-  // Number of groups of keys, or of vectors of V, that are multiplied by a tile of queries at once.
+  // Number of groups of keys, or of vectors of V, by which a tile of queries is multiplied at once.
   static constexpr int kAtOnceInRegisters = 4;
   // Registers. The sums have numbers 0 to 3.
   static constexpr int kQuery = 4, kKey = 5, kWeights = 6, kValue = 7;
