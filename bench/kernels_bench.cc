@@ -172,6 +172,7 @@ BENCHMARK_CAPTURE(BM_Linear, float32, kernels::DType::kFloat32)->Apply(Shapes);
 BENCHMARK_CAPTURE(BM_Linear, bfloat16, kernels::DType::kBFloat16)->Apply(Shapes);
 BENCHMARK_CAPTURE(BM_TilesBFloat16, memory, kFromMemory)->Apply(Shapes);
 BENCHMARK_CAPTURE(BM_TilesQuant, int8, kernels::kInt8Form, kFromMemory)->Apply(Shapes);
+BENCHMARK_CAPTURE(BM_TilesQuant, int8_row, kernels::kInt8RowForm, kFromMemory)->Apply(Shapes);
 BENCHMARK_CAPTURE(BM_TilesQuant, int4, kernels::kInt4Form, kFromMemory)->Apply(Shapes);
 
 void SmallShapes(benchmark::internal::Benchmark* bench) {
@@ -179,6 +180,7 @@ void SmallShapes(benchmark::internal::Benchmark* bench) {
 }
 BENCHMARK_CAPTURE(BM_TilesBFloat16, cache, kInCache)->Apply(SmallShapes);
 BENCHMARK_CAPTURE(BM_TilesQuant, int8_cache, kernels::kInt8Form, kInCache)->Apply(SmallShapes);
+BENCHMARK_CAPTURE(BM_TilesQuant, int8_row_cache, kernels::kInt8RowForm, kInCache)->Apply(SmallShapes);
 BENCHMARK_CAPTURE(BM_TilesQuant, int4_cache, kernels::kInt4Form, kInCache)->Apply(SmallShapes);
 constexpr kernels::PackedQuantForm kQ8_0 = {8, 32}, kQ6_K = {6, 16, false, 32, nullptr, true};
 constexpr kernels::PackedQuantForm kQ5_K = {5, 32, true, 0, nullptr, true};

@@ -108,6 +108,7 @@ CheckpointQuantMatrix::CheckpointQuantMatrix(QuantFormat format, int64_t num_row
   view_.scale_type = groups.scale_type;
   view_.table = table_.empty() ? nullptr : table_.data();
   view_.scale_table = scale_table_.empty() ? nullptr : scale_table_.data();
+  view_.has_scale_per_input_row = groups.has_scale_per_input_row;
   const auto count = static_cast<size_t>(num_rows * groups.num_groups);
   const auto data_bytes = static_cast<size_t>(num_rows * view_.row_bytes);
   std::vector<size_t> sizes = {data_bytes, count * static_cast<size_t>(view_.scale_bytes())};

@@ -78,6 +78,8 @@ struct CheckpointQuantMatrixView {
   const float* float_zeros = nullptr;       // [num_rows, num_groups]; null: zero_point for all groups
   int32_t zero_point = 0;                   // used if there are no zeros
   const int32_t* group_of_chunk = nullptr;  // [num_columns / 16]
+  // The checkpoint's x is rounded to int8, with one scale per row of x.
+  bool has_scale_per_input_row = false;
 
   int64_t scale_bytes() const { return scale_table != nullptr ? 1 : static_cast<int64_t>(SizeOf(scale_type)); }
 };
@@ -99,6 +101,7 @@ class CheckpointQuantMatrix {
     bool has_float_zeros = false;         // zero points need not be integers; not together with has_zeros
     std::vector<float> table = {};        // [16] in kGroupTable4, else empty
     std::vector<float> scale_table = {};  // [256]; empty: scales are of scale_type
+    bool has_scale_per_input_row = false;
   };
   // A matrix in a group format. Requests buffers for the codes, the scales and the zero points, if there are any, in
   // this order. Throws std::bad_alloc.

@@ -17,8 +17,10 @@ namespace vllm::kernels {
 
 inline constexpr int64_t kTileRows = 12;
 inline constexpr int64_t kAmxTileRows = 16;    // the most rows of an AMX register
-inline constexpr int64_t kScaleColumns = 128;  // columns of x per scale
-inline constexpr int64_t kBlockColumns = 32;   // int8 columns are zero-padded to a multiple of this
+inline constexpr int64_t kScaleColumns = 128;  // columns of x per scale, unless a row has a single one
+// Stands for all columns of a row. A row has at most this many, so that sums of its products fit in 32 bits.
+inline constexpr int64_t kRowColumns = 65536;
+inline constexpr int64_t kBlockColumns = 32;  // int8 columns are zero-padded to a multiple of this
 
 // Rows are divided into tiles of at most tile_rows, whose sizes differ by at most one.
 [[gnu::always_inline]] inline int64_t NumTiles(int64_t num_rows, int64_t tile_rows = kTileRows) {
@@ -30,7 +32,7 @@ inline constexpr int64_t kBlockColumns = 32;   // int8 columns are zero-padded t
 
 // Describes the sums of x's codes that the zero points and minimums of a weight require.
 struct CodeSums {
-  int64_t columns = kScaleColumns;  // columns per sum and per scale of the weight: 16, 32 or 128
+  int64_t columns = kScaleColumns;  // columns per sum and per scale of the weight: 16, 32, 128 or kRowColumns
   int32_t zero = 128;               // the weight's zero point
   bool keep_sums = false;           // the weight has minimums, so store the sums in addition to the offsets
 };
@@ -40,9 +42,9 @@ struct PackedActivationsView {
   int64_t num_columns = 0;
   int64_t num_units = 0;  // per row
   uint32_t* units = nullptr;
-  // int8 only. x[k] is approximately code[k] * scale[k / 128]. An entry of `sums` is the sum of code_sums.columns
-  // codes, and the offset of these columns is -code_sums.zero times their sum. All three arrays are interleaved by
-  // tile, like the units.
+  // int8 only. x[k] is approximately code[k] * scale[k / scale_columns()]. An entry of `sums` is the sum of
+  // code_sums.columns codes, and the offset of these columns is -code_sums.zero times their sum. All three arrays are
+  // interleaved by tile, like the units.
   float* scales = nullptr;
   int32_t* offsets = nullptr;
   float* sums = nullptr;  // null unless code_sums.keep_sums
@@ -51,7 +53,11 @@ struct PackedActivationsView {
 
   [[gnu::always_inline]] int64_t num_tiles() const { return NumTiles(num_rows, tile_rows); }
   [[gnu::always_inline]] int64_t tile_begin(int64_t tile) const { return TileBegin(num_rows, tile, tile_rows); }
-  [[gnu::always_inline]] int64_t num_scales() const { return (num_columns + kScaleColumns - 1) / kScaleColumns; }
+  // Columns per scale. A weight with one scale per row is multiplied by rows with one scale.
+  [[gnu::always_inline]] int64_t scale_columns() const {
+    return code_sums.columns > kScaleColumns ? code_sums.columns : kScaleColumns;
+  }
+  [[gnu::always_inline]] int64_t num_scales() const { return (num_columns + scale_columns() - 1) / scale_columns(); }
   [[gnu::always_inline]] int64_t num_offsets() const {
     return (num_columns + code_sums.columns - 1) / code_sums.columns;
   }

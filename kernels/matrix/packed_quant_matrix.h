@@ -1,6 +1,6 @@
 // PackedQuantMatrix: a weight [num_rows, num_columns] as codes of 8, 6, 5 or 4 bits. It is stored as panels of 16 rows,
 // and each panel as blocks of 32 columns, in the order in which the inner loop of an integer dot product streams them.
-// Groups of 16, 32 or 128 columns share a scale, and in some forms a minimum.
+// Groups of 16, 32 or 128 columns, or all, share a scale, and in some forms a minimum.
 //   w[n, k] = (level(code[n, k]) - zero) * scale[n, k / scale_columns] + minimum[n, k / scale_columns]
 //
 // Scales and minimums are float16, or products of an integer of one byte and a float16 number that 256 columns share,
@@ -32,7 +32,7 @@
 namespace vllm::kernels {
 
 // The valid forms are:
-//   8 bits: zero is 128; a scale per 32 columns, or per 128 columns without minimums
+//   8 bits: zero is 128; a scale per 32 columns, or without minimums per 128 columns or per row (kRowColumns)
 //   6 bits: a super scale and a scale per 16 columns, no minimums
 //   5 bits: a scale per 32 columns
 //   4 bits: a scale per 32 columns; with a table of levels, zero is 128 and there are no minimums
@@ -63,6 +63,8 @@ inline constexpr uint8_t kIQ4_NLLevels[16] = {1, 24, 45, 63, 79, 93, 106, 118, 1
 // The forms that --quantization produces.
 inline constexpr PackedQuantForm kInt8Form = {};
 inline constexpr PackedQuantForm kInt4Form = {4, kBlockColumns, false, 128, kIQ4_NLLevels};
+// For checkpoints that round rows of x with one scale. REQUIRES: at most kRowColumns columns.
+inline constexpr PackedQuantForm kInt8RowForm = {8, kRowColumns};
 
 struct PackedQuantView {
   const uint8_t* codes = nullptr;      // [num_panels, num_blocks, block_bytes()]

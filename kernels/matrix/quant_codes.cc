@@ -179,6 +179,7 @@ std::optional<PackedQuantForm> GroupForm(const CheckpointQuantMatrixView& w) {
   const bool symmetric = w.zeros == nullptr && w.float_zeros == nullptr && w.zero_point == MiddleOf(w);
   if (w.format == QuantFormat::kGroupUInt4) return symmetric ? kSigned4 : kSigned4WithMinimums;
   if (!symmetric) return kUnsigned8;
+  if (w.has_scale_per_input_row && w.num_groups == 1 && w.num_columns <= kRowColumns) return kInt8RowForm;
   return GroupsAreWholeRuns(w, kScaleColumns) ? kInt8Form : kSigned8;
 }
 

@@ -57,12 +57,20 @@ struct EmulatedRegisters {
   }
   template <int kSum, int kX, int kW>
   static void AddInt8Dots() {
+    AddDots<kSum, kX, kW, int8_t>();
+  }
+  template <int kSum, int kX, int kW>
+  static void AddInt8UnsignedDots() {
+    AddDots<kSum, kX, kW, uint8_t>();
+  }
+  template <int kSum, int kX, int kW, typename Code>
+  static void AddDots() {
     CheckShapes(kSum, kX, kW);
     for (int m = 0; m < config.rows[kSum]; ++m) {
       for (int n = 0; n < config.row_bytes[kSum] / 4; ++n) {
         auto sum = At<int32_t>(kSum, m, n);
         for (int k = 0; k < config.row_bytes[kX]; ++k) {
-          sum += At<int8_t>(kX, m, k) * At<int8_t>(kW, k / 4, 4 * n + k % 4);
+          sum += At<int8_t>(kX, m, k) * At<Code>(kW, k / 4, 4 * n + k % 4);
         }
         std::memcpy(tiles[kSum].bytes[m] + n * 4, &sum, sizeof(sum));
       }

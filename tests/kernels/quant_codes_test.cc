@@ -78,8 +78,9 @@ TEST_F(QuantCodesTest, GroupFormatsAgreeWithDequantize) {
   for (int round = 0; round < 200; ++round) {
     const auto format = round % 2 == 0 ? QuantFormat::kGroupUInt4 : QuantFormat::kGroupUInt8;
     const int64_t columns = 32 * Int(1, 20);
-    const int64_t run = 2 * Int(1, 8);  // chunks per group
+    const int64_t run = round % 10 == 3 ? columns : 2 * Int(1, 8);  // chunks per group
     CheckpointQuantMatrix::Groups groups;
+    groups.has_scale_per_input_row = round % 4 < 2;
     for (int64_t chunk = 0; chunk < columns / kGroupChunk; ++chunk) {
       groups.group_of_chunk.push_back(static_cast<int32_t>(chunk / run));
     }
@@ -97,6 +98,31 @@ TEST_F(QuantCodesTest, GroupFormatsAgreeWithDequantize) {
     }
     ExpectSame(matrix);
   }
+}
+
+TEST_F(QuantCodesTest, InputsWithOneScaleNeedWeightsWithOneScalePerRow) {
+  const auto scale_columns = [](const CheckpointQuantMatrix::Groups& groups, int64_t num_columns) {
+    return PackedFormOf(CheckpointQuantMatrix(QuantFormat::kGroupUInt8, 1, num_columns, groups).view())->scale_columns;
+  };
+  const auto one_group = [](int64_t num_columns) {
+    return CheckpointQuantMatrix::Groups{.group_of_chunk = std::vector<int32_t>(static_cast<size_t>(num_columns / 16)),
+                                         .num_groups = 1,
+                                         .zero_point = 128,
+                                         .has_scale_per_input_row = true};
+  };
+  EXPECT_EQ(scale_columns(one_group(256), 256), kRowColumns);
+  EXPECT_EQ(scale_columns(one_group(kRowColumns), kRowColumns), kRowColumns);
+  EXPECT_EQ(scale_columns(one_group(kRowColumns + 32), kRowColumns + 32), kScaleColumns);
+  CheckpointQuantMatrix::Groups groups = one_group(256);
+  groups.has_scale_per_input_row = false;
+  EXPECT_EQ(scale_columns(groups, 256), kScaleColumns);
+  groups = one_group(256);
+  groups.zero_point = 127;
+  EXPECT_EQ(scale_columns(groups, 256), 32);
+  groups = one_group(256);
+  groups.num_groups = 2;
+  for (size_t chunk = 8; chunk < 16; ++chunk) groups.group_of_chunk[chunk] = 1;
+  EXPECT_EQ(scale_columns(groups, 256), kScaleColumns);
 }
 
 TEST_F(QuantCodesTest, GroupsThatBeginInsideABlockAndFloat8HaveNoPackedForm) {

@@ -129,6 +129,7 @@ PackedQuantMatrix Quantize(const std::vector<float>& w, const PackedQuantForm& f
 }
 
 constexpr PackedQuantForm kForms[] = {kInt8Form,
+                                      kInt8RowForm,
                                       {8, 32},
                                       {8, 32, true},
                                       {5, 32, false, 16},
@@ -217,9 +218,9 @@ TEST_P(TileKernelsTest, QuantAgreesWithThePlainLoop) {
       w.UnpackRow(n, row.data());
       for (int64_t r = 0; r < num_rows; ++r) {
         double sum = with_bias ? bias[static_cast<size_t>(n)] : 0.0, magnitude = 1.0, rounding = 0.0;
-        for (int64_t begin = 0; begin < in; begin += kScaleColumns) {
+        for (int64_t begin = 0; begin < in; begin += tiles.scale_columns()) {
           const float* from = x.data() + r * x_stride + begin;
-          const int64_t count = std::min(kScaleColumns, in - begin);
+          const int64_t count = std::min(tiles.scale_columns(), in - begin);
           float largest = 0.0f;
           for (int64_t k = 0; k < count; ++k) largest = std::max(largest, std::abs(from[k]));
           for (int64_t k = 0; k < count; ++k) {
@@ -316,9 +317,10 @@ TEST_P(TileKernelsTest, LargeResultsAreThoseOfTheirRows) {
   const int64_t out = 4096, in = 64, num_rows = 160, some_rows = 30;
   const std::vector<float> x = Floats(num_rows * in), weights = Floats(out * in), bias = Floats(out);
   const PackedMatrix plain = Pack(weights, out, in);
-  const PackedQuantMatrix quant = RandomCodes(random_, kInt8Form, out, in);
-  for (const bool is_plain : {false, true}) {
+  for (int kind = 0; kind < 3; ++kind) {
+    const bool is_plain = kind == 2;
     if (is_plain && kernels().linear_bfloat16 == nullptr) continue;
+    const PackedQuantMatrix quant = RandomCodes(random_, kForms[kind], out, in);
     const auto multiply = [&](int64_t first, int64_t count, float* y) {
       const std::vector<float> rows(x.begin() + first * in, x.begin() + (first + count) * in);
       if (is_plain) {
@@ -334,7 +336,7 @@ TEST_P(TileKernelsTest, LargeResultsAreThoseOfTheirRows) {
     std::vector<float> some(static_cast<size_t>(some_rows * out));
     multiply(num_rows - some_rows, some_rows, some.data());
     const float* const last = all.as<float>() + (num_rows - some_rows) * out;
-    ASSERT_TRUE(std::equal(some.begin(), some.end(), last)) << is_plain;
+    ASSERT_TRUE(std::equal(some.begin(), some.end(), last)) << kind;
   }
 }
 
@@ -362,6 +364,23 @@ TEST_P(TileKernelsTest, SmallestAndLargestCodesDoNotOverflow) {
   }
 }
 
+// A row with one scale is a single sum.
+TEST_P(TileKernelsTest, LongestRowWithOneScaleDoesNotOverflow) {
+  const int64_t in = kRowColumns, out = 16, num_rows = 13;
+  for (const uint8_t code : {uint8_t{0}, uint8_t{255}}) {
+    PackedQuantMatrix w(kInt8RowForm, out, in);
+    const std::vector<uint8_t> codes(static_cast<size_t>(in), code);
+    const float one = 1.0f;
+    for (int64_t n = 0; n < out; ++n) w.SetRow(n, {codes.data(), &one});
+    for (const float sign : {-1.0f, 1.0f}) {
+      const std::vector<float> x(static_cast<size_t>(num_rows * in), sign * 127.0f);
+      std::vector<float> y(static_cast<size_t>(num_rows * out));
+      kernels().linear_quant(Int8(x, in, num_rows, w), w.view(), nullptr, y.data(), out, 0, 1);
+      for (const float value : y) ASSERT_EQ(value, sign * 127.0f * 65536.0f * static_cast<float>(code - 128));
+    }
+  }
+}
+
 TEST_P(TileKernelsTest, WithoutColumnsTheResultIsTheBias) {
   const int64_t out = 20, num_rows = 14;
   const std::vector<float> bias = Floats(out), x(1);
@@ -384,27 +403,31 @@ TEST_P(TileKernelsTest, WithoutColumnsTheResultIsTheBias) {
 
 TEST_P(TileKernelsTest, NonFiniteRowsGiveNonFiniteResults) {
   const int64_t in = 320, out = 20;
-  const PackedQuantMatrix w = Quantize(Floats(out * in), kInt8Form, out, in);
-  for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
-    std::vector<float> x = Floats(3 * in), y(static_cast<size_t>(3 * out));
-    x[static_cast<size_t>(in + Int(0, in - 1))] = bad;
-    kernels().linear_quant(Int8(x, in, 3, w), w.view(), nullptr, y.data(), out, 0, w.view().num_panels());
-    for (size_t n = 0; n < static_cast<size_t>(out); ++n) {
-      EXPECT_TRUE(std::isfinite(y[n]));
-      EXPECT_FALSE(std::isfinite(y[n + static_cast<size_t>(out)]));
-      EXPECT_TRUE(std::isfinite(y[n + static_cast<size_t>(2 * out)]));
+  for (const PackedQuantForm& form : {kInt8Form, kInt8RowForm}) {
+    const PackedQuantMatrix w = RandomCodes(random_, form, out, in);
+    for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+      std::vector<float> x = Floats(3 * in), y(static_cast<size_t>(3 * out));
+      x[static_cast<size_t>(in + Int(0, in - 1))] = bad;
+      kernels().linear_quant(Int8(x, in, 3, w), w.view(), nullptr, y.data(), out, 0, w.view().num_panels());
+      for (size_t n = 0; n < static_cast<size_t>(out); ++n) {
+        EXPECT_TRUE(std::isfinite(y[n]));
+        EXPECT_FALSE(std::isfinite(y[n + static_cast<size_t>(out)]));
+        EXPECT_TRUE(std::isfinite(y[n + static_cast<size_t>(2 * out)]));
+      }
     }
   }
 }
 
 TEST_P(TileKernelsTest, TinyInputsDoNotOverflow) {
   const int64_t in = 64, out = 3;
-  const PackedQuantMatrix w = Quantize(Floats(out * in), kInt8Form, out, in);
-  for (const float tiny : {0.0f, 1e-45f, 1e-38f, 1e-36f}) {
-    const std::vector<float> x(static_cast<size_t>(in), tiny);
-    std::vector<float> y(static_cast<size_t>(out));
-    kernels().linear_quant(Int8(x, in, 1, w), w.view(), nullptr, y.data(), out, 0, 1);
-    for (const float value : y) EXPECT_LE(std::abs(value), 1e-33f);
+  for (const PackedQuantForm& form : {kInt8Form, kInt8RowForm}) {
+    const PackedQuantMatrix w = RandomCodes(random_, form, out, in);
+    for (const float tiny : {0.0f, 1e-45f, 1e-38f, 1e-36f}) {
+      const std::vector<float> x(static_cast<size_t>(in), tiny);
+      std::vector<float> y(static_cast<size_t>(out));
+      kernels().linear_quant(Int8(x, in, 1, w), w.view(), nullptr, y.data(), out, 0, 1);
+      for (const float value : y) EXPECT_LE(std::abs(value), 1e-33f);
+    }
   }
 }
 

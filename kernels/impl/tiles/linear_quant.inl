@@ -165,7 +165,7 @@ template <int kUnroll, int kRows, int kPanels>
   }
 }
 
-// Kernel for weights with a scale per 128 columns, like x.
+// Kernel for weights with as many scales as x: one per 128 columns, or one per row.
 struct WideScaleTile : WideScaleShape {
   const PackedQuantView& w;
   TileOutput output;
@@ -173,11 +173,10 @@ struct WideScaleTile : WideScaleShape {
 
   template <int kRows, int kPanels>
   void Run(const TileInput& x, int64_t row, int64_t panel) const {
-    constexpr int64_t kRunsPerScale = kScaleColumns / 4;
     const uint8_t* codes[kPanels];
     const uint16_t* scales[kPanels];
-    const int64_t num_runs = w.num_blocks() * kBlockColumns / 4,
-                  num_scales = (w.num_columns + kScaleColumns - 1) / kScaleColumns;
+    const int64_t num_runs = w.num_blocks() * kBlockColumns / 4;
+    const int64_t num_scales = x.num_scales, runs_per_scale = w.scale_columns / 4;
     for (int p = 0; p < kPanels; ++p) {
       codes[p] = w.codes + (panel + p) * panel_bytes;
       scales[p] = w.scales + (panel + p) * num_scales * kPanelRows;
@@ -195,7 +194,7 @@ struct WideScaleTile : WideScaleShape {
       output.template Prefetch<kRows, kPanels, 3>(x.begin + row, panel, num_scales - 1 - scale);
       t.Start(offsets);
       offsets += stride;
-      const int64_t end = run + kRunsPerScale < num_runs ? run + kRunsPerScale : num_runs;
+      const int64_t end = run + runs_per_scale < num_runs ? run + runs_per_scale : num_runs;
       AddByteRuns<1>(codes, ahead, run * 64, end - run, units, stride, t);
       units += (end - run) * stride;
       run = end;

@@ -5,11 +5,12 @@
 // The columns that share a scale of x are a group. A block of groups of two panels is unpacked once and multiplied by
 // all tiles. While the tile registers multiply a group, the vector registers scale the products of the group before.
 
-// Below this many rows, and if scales have 16 columns, the VNNI kernels are faster, so they do the work and x is packed
-// for them.
+// With few rows, and if scales have 16 columns, the VNNI kernels are faster, so they do the work and x is packed for
+// them.
 static int64_t Int8TileRows(int64_t num_rows, const CodeSums& code_sums) {
   if (code_sums.columns == 16) return kTileRows;
-  return num_rows < (code_sums.columns == kScaleColumns ? 24 : 96) ? kTileRows : kAmxTileRows;
+  const int64_t min_rows = code_sums.columns == kRowColumns ? 8 : code_sums.columns == kScaleColumns ? 24 : 96;
+  return num_rows < min_rows ? kTileRows : kAmxTileRows;
 }
 
 inline constexpr int64_t kGroupsPerBlock = 4;  // the block's codes take 16 KiB of L1
@@ -317,6 +318,10 @@ static void LinearQuant(const PackedActivationsView& x, const PackedQuantView& w
     return kAvx512VnniPrefetchLinearQuant(x, w, bias, y, y_stride, panel_begin, panel_end);
   }
   const TileOutput output{bias, y, y_stride, w.num_rows};
+  // Without columns there are no scales, which the passes below allow.
+  if (w.scale_columns > kScaleColumns && w.num_columns > 0) {
+    return LinearRowScales(x, w, output, panel_begin, panel_end);
+  }
   const SignedCodes codes(w.zero);
   const auto run = [&](auto unpack, auto columns, auto scales) {
     // 64 columns per instruction if they share a scale.

@@ -39,7 +39,12 @@ struct TileRegisters {
   static void AddInt8Dots() {
     asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSum), "i"(kX), "i"(kW));
   }
-  // The same with pairs of bfloat16. Adds the products of first and of second columns in two float32 sums, each with a
+  // The same with unsigned w.
+  template <int kSum, int kX, int kW>
+  static void AddInt8UnsignedDots() {
+    asm volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSum), "i"(kX), "i"(kW));
+  }
+  // The first with pairs of bfloat16. Adds the products of first and of second columns in two float32 sums, each with a
   // fused multiply-add, then adds both to the tile. Subnormal numbers count as zero.
   template <int kSum, int kX, int kW>
   static void AddBFloat16Dots() {
