@@ -63,10 +63,11 @@ struct QuantizationScheme {
   int64_t bits = 8;       // 2, 3, 4 or 8
   bool is_float = false;  // float8 e4m3
   Float4Format float4 = Float4Format::kNone;
-  bool packed = false;      // several codes per int32 (per byte if float4 is not kNone)
-  bool symmetric = true;    // no stored zero points
-  int64_t group_size = -1;  // input columns that share a scale; -1: all
-  int64_t block_rows = 1;   // output rows that share a scale
+  bool packed = false;               // several codes per int32 (per byte if float4 is not kNone)
+  bool symmetric = true;             // no stored zero points
+  int64_t group_size = -1;           // input columns that share a scale; -1: all
+  int64_t block_rows = 1;            // output rows that share a scale
+  bool has_scale_per_token = false;  // inputs are rounded to int8, with one scale per token
 };
 
 // Layers selected by name. Each of `names` is a full layer name, consecutive dot-separated components of a layer name

@@ -420,6 +420,43 @@ TEST_F(QuantLinearTest, SlicesOfDifferentTypesAreStacked) {
   }
 }
 
+// The first column is so large that one scale per token rounds the others far more than one per 128 columns.
+TEST_F(QuantLinearTest, InputsAreRoundedWithOneScalePerTokenIfTheCheckpointSaysSo) {
+  const int64_t out = 40, in = 400, num_x = 5;
+  const std::vector<int64_t> codes = Ints(out * in, -127, 127);
+  MemoryWeights weights;
+  weights.Add("x.weight", kernels::WeightType::kInt8, {out, in}, std::vector<int8_t>(codes.begin(), codes.end()));
+  weights.Add("x.weight_scale", kernels::WeightType::kFloat32, {out, 1},
+              std::vector<float>(static_cast<size_t>(out), 1.0f));
+  std::vector<float> x = Floats(num_x * in), y(static_cast<size_t>(num_x * out));
+  for (int64_t r = 0; r < num_x; ++r) {
+    x[static_cast<size_t>(r * in)] = 127.0f;  // so the scale is 1
+    for (int64_t k = 1; k < in; ++k) {
+      float& value = x[static_cast<size_t>(r * in + k)];
+      // Not halfway between two codes.
+      if (std::abs(std::abs(value - std::nearbyint(value)) - 0.5f) < 0.01f) value += 0.05f;
+    }
+  }
+  for (const bool per_token : {false, true}) {
+    ModelConfig model = Model(QuantizationMethod::kCompressedTensors,
+                              {.bits = 8, .symmetric = true, .group_size = -1, .has_scale_per_token = per_token});
+    model.dtype = kernels::DType::kBFloat16;
+    const LinearWeight weight(Load(weights), model, {{"x", out, {0, out}}}, in);
+    weight.Multiply(step_, nullptr, x.data(), in, num_x, y.data(), out);
+    int64_t num_equal = 0;
+    for (int64_t r = 0; r < num_x; ++r) {
+      for (int64_t n = 0; n < out; ++n) {
+        int64_t sum = 0;
+        for (int64_t k = 0; k < in; ++k) {
+          sum += codes[static_cast<size_t>(n * in + k)] * std::lround(x[static_cast<size_t>(r * in + k)]);
+        }
+        num_equal += y[static_cast<size_t>(r * out + n)] == static_cast<float>(sum) ? 1 : 0;
+      }
+    }
+    EXPECT_EQ(num_equal, per_token ? num_x * out : 0);
+  }
+}
+
 // float16 must be precise enough for the scales of the whole matrix, so that ranks agree with each other and with a
 // single rank. Here the rows of the second rank alone would not fit.
 TEST_F(QuantLinearTest, RanksDecideTogetherWhetherTheScalesFitFloat16) {

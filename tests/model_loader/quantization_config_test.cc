@@ -105,6 +105,23 @@ TEST(QuantizationConfigTest, CompressedTensorsConfigIsReadUnderBothNames) {
   }
 }
 
+TEST(QuantizationConfigTest, InputsWithOneScalePerTokenAreRecognized) {
+  const auto has_scale_per_token = [](const json& inputs) {
+    const json config = With(Compressed(), "/config_groups/group_0/input_activations", inputs);
+    return Read(config).groups.at(0).scheme.has_scale_per_token;
+  };
+  const json inputs = {{"num_bits", 8}, {"type", "int"}, {"symmetric", true}, {"strategy", "token"}, {"dynamic", true}};
+  EXPECT_TRUE(has_scale_per_token(inputs));
+  EXPECT_FALSE(has_scale_per_token(nullptr));
+  EXPECT_FALSE(has_scale_per_token(With(inputs, "/num_bits", 4)));
+  EXPECT_FALSE(has_scale_per_token(With(inputs, "/type", "float")));
+  EXPECT_FALSE(has_scale_per_token(With(inputs, "/symmetric", false)));
+  EXPECT_FALSE(has_scale_per_token(With(inputs, "/strategy", "tensor")));
+  EXPECT_FALSE(has_scale_per_token(With(inputs, "/dynamic", false)));
+  const json local = {{"num_bits", 4}, {"type", "float"}, {"dynamic", "local"}};
+  EXPECT_FALSE(has_scale_per_token(local));
+}
+
 TEST(QuantizationConfigTest, CompressedTensorsGroupsMayHaveTheirOwnFormat) {
   json config = Compressed();
   config["format"] = "mixed-precision";

@@ -119,6 +119,7 @@ GroupSource OpenRows(const WeightSource& weights, const QuantizationScheme& sche
   const std::string scale_name = weights.ShapeOf(inverse) ? inverse : name + ".weight_scale";
   const Grid scales = GetGrid(weights, scale_name, scheme, rows);
   source.scale_type = scales.view.dtype();
+  source.has_scale_per_input_row = scheme.has_scale_per_token;
   const bool is_grouped = scales.num_groups > 1;
   source.scale = [=](int64_t n, int64_t g) { return scales.At(n, is_grouped ? g : 0); };
   const int64_t num_groups = NumGroups(rows.in_features, scheme.group_size);

@@ -186,6 +186,15 @@ void ReadWeights(const ConfigFields& fields, QuantizationScheme& scheme) {
   }
 }
 
+// Returns true if inputs are rounded to signed 8-bit integers with one scale per token, chosen at run time.
+bool HasScalePerToken(const ConfigFields& group) {
+  if (!group.Has("input_activations")) return false;
+  const ConfigFields inputs = group.Child("input_activations");
+  return inputs.Int("num_bits", 1, 16) == 8 && inputs.String("type").value_or("int") == "int" &&
+         inputs.Bool("symmetric").value_or(true) && inputs.String("strategy") == "token" &&
+         inputs.Bool("dynamic").value_or(false);
+}
+
 void ReadCompressedTensors(const ConfigFields& fields, QuantizationConfig& config) {
   const std::string format = fields.String("format").value_or("missing");
   if (fields.Has("sparsity_config") && !fields.At("sparsity_config").empty() &&
@@ -207,6 +216,7 @@ void ReadCompressedTensors(const ConfigFields& fields, QuantizationConfig& confi
       ReadFormat(fields, format, result.scheme);
     }
     ReadWeights(group.Child("weights"), result.scheme);
+    result.scheme.has_scale_per_token = HasScalePerToken(group);
     if (result.scheme.packed && result.scheme.is_float && result.scheme.float4 == Float4Format::kNone)
       fields.Reject("format", "packed float weights are not supported");
     ReadNames(group, "targets", result.targets.names);

@@ -68,7 +68,8 @@ CheckpointMatrix StoreGroups(const GroupSource& source, const MatrixRows& rows, 
                                                   .zero_point = source.zero_point,
                                                   .has_float_zeros = static_cast<bool>(source.float_zero),
                                                   .table = source.table,
-                                                  .scale_table = source.scale_table},
+                                                  .scale_table = source.scale_table,
+                                                  .has_scale_per_input_row = source.has_scale_per_input_row},
                                                  buffers);
   if (result.matrix.is_filled()) return result;
   for_each((rows.num_rows + kRowsPerCall - 1) / kRowsPerCall, [&](int64_t call) {

@@ -23,8 +23,9 @@ struct GroupSource {
   int32_t zero_point = 0;
   // Zero points that need not be integers; not together with `zero`.
   std::function<float(int64_t row, int64_t group)> float_zero;
-  std::vector<float> table;        // [16]: the values of the codes in kGroupTable4
-  std::vector<float> scale_table;  // [256]: if not empty, the scales are bytes that select an entry
+  std::vector<float> table;              // [16]: the values of the codes in kGroupTable4
+  std::vector<float> scale_table;        // [256]: if not empty, the scales are bytes that select an entry
+  bool has_scale_per_input_row = false;  // see CheckpointQuantMatrixView
 };
 
 // Copies rows of the matrix. Sorts the columns by group, and pads each group to a multiple of 16 columns and the
