@@ -9,7 +9,7 @@
 TOKENIZER_DIRECTORY: tokenizer.json and its configuration, which OpenVINO GenAI requires and no measurement uses.
 WORK_DIRECTORY receives the random weights and copies of them for the types. In `int8`, OpenVINO stores weights in 8 bits and
 vllmcli runs with -q int8. In `w8a8`, vllmcli and vLLM read a checkpoint of compressed-tensors with one scale per row of an
-int8 weight and one per token of int8 activations; vllmcli rounds activations with one scale per 128 columns instead.
+int8 weight and one per token of int8 activations.
 The programs take turns, with 2 threads each. Prints medians in tokens/s, and the ratio to the better of the others.
 """
 import argparse
