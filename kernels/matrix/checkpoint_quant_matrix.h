@@ -78,7 +78,7 @@ struct CheckpointQuantMatrixView {
   const float* float_zeros = nullptr;       // [num_rows, num_groups]; null: zero_point for all groups
   int32_t zero_point = 0;                   // used if there are no zeros
   const int32_t* group_of_chunk = nullptr;  // [num_columns / 16]
-  // The checkpoint's x is rounded to int8, with one scale per row of x.
+  // The checkpoint says that x is rounded to int8 with one scale per row of x.
   bool has_scale_per_input_row = false;
 
   int64_t scale_bytes() const { return scale_table != nullptr ? 1 : static_cast<int64_t>(SizeOf(scale_type)); }

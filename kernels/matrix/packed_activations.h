@@ -17,8 +17,9 @@ namespace vllm::kernels {
 
 inline constexpr int64_t kTileRows = 12;
 inline constexpr int64_t kAmxTileRows = 16;    // the most rows of an AMX register
-inline constexpr int64_t kScaleColumns = 128;  // columns of x per scale, unless a row has a single one
-// Stands for all columns of a row. A row has at most this many, so that sums of its products fit in 32 bits.
+inline constexpr int64_t kScaleColumns = 128;  // columns of x per scale, unless the whole row has one scale
+// The number of columns per scale if a row has one scale. Longer rows cannot have this form, because the sum of their
+// products could overflow int32.
 inline constexpr int64_t kRowColumns = 65536;
 inline constexpr int64_t kBlockColumns = 32;  // int8 columns are zero-padded to a multiple of this
 

@@ -1,6 +1,6 @@
 // PackedQuantMatrix: a weight [num_rows, num_columns] as codes of 8, 6, 5 or 4 bits. It is stored as panels of 16 rows,
 // and each panel as blocks of 32 columns, in the order in which the inner loop of an integer dot product streams them.
-// Groups of 16, 32 or 128 columns, or all, share a scale, and in some forms a minimum.
+// Groups of 16, 32 or 128 columns, or all columns, share a scale. In some forms they also share a minimum.
 //   w[n, k] = (level(code[n, k]) - zero) * scale[n, k / scale_columns] + minimum[n, k / scale_columns]
 //
 // Scales and minimums are float16, or products of an integer of one byte and a float16 number that 256 columns share,
@@ -63,7 +63,7 @@ inline constexpr uint8_t kIQ4_NLLevels[16] = {1, 24, 45, 63, 79, 93, 106, 118, 1
 // The forms that --quantization produces.
 inline constexpr PackedQuantForm kInt8Form = {};
 inline constexpr PackedQuantForm kInt4Form = {4, kBlockColumns, false, 128, kIQ4_NLLevels};
-// For checkpoints that round rows of x with one scale. REQUIRES: at most kRowColumns columns.
+// For checkpoints that round each row of x with one scale. REQUIRES: at most kRowColumns columns.
 inline constexpr PackedQuantForm kInt8RowForm = {8, kRowColumns};
 
 struct PackedQuantView {

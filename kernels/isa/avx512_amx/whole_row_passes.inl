@@ -1,5 +1,5 @@
-// Multiplies tiles by panels whose columns need no scales, so that the registers hold the sums of whole rows. Included
-// inside a namespace with `Registers`.
+// Multiplies tiles by panels if all products of a row can be added before they are scaled. The tile registers then hold
+// the sums of whole rows. Included inside a namespace with `Registers`.
 
 // Weights: see BFloat16Panels in linear_bfloat16.inl.
 template <typename Weights>
