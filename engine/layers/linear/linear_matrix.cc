@@ -15,6 +15,8 @@ constexpr int64_t kMinWorkPerTask = 1 << 18;
 // A task has at most about this many multiply-adds, unless a single group has more. A step can be cancelled only
 // between tasks, so tasks must be short. The slowest kernels do about 2e9 multiply-adds per second.
 constexpr int64_t kMaxWorkPerTask = 1 << 28;
+// Fast threads take over tasks of slow ones, and at the end all wait for one task at most. So there must be many.
+constexpr int64_t kTasksPerThread = 16;
 // Cost of packing one value of x, in multiply-adds.
 constexpr int64_t kPackingWork = 16;
 // A task computes whole groups of panels, because a kernel's tile can span several panels. With few rows of x, a tile
@@ -33,8 +35,7 @@ void ForEachRun(const StepContext& step, int64_t count, int64_t group, int64_t w
   const int64_t num_groups = CeilDiv(count, group);
   const int64_t work = num_groups * work_per_group;
   const int64_t num_useful_tasks = work / kMinWorkPerTask + 1;
-  // With four tasks per thread, fast threads can take over tasks of slow ones.
-  const int64_t max_tasks = std::max(step.threads->num_threads() * int64_t{4}, work / kMaxWorkPerTask);
+  const int64_t max_tasks = std::max(step.threads->num_threads() * kTasksPerThread, work / kMaxWorkPerTask);
   const int64_t num_tasks = std::min({num_groups, num_useful_tasks, max_tasks});
   step.threads->ParallelFor(num_tasks, [&](int64_t task, int /*thread*/) {
     f(num_groups * task / num_tasks * group, std::min(count, num_groups * (task + 1) / num_tasks * group));
