@@ -176,7 +176,7 @@ BENCHMARK_CAPTURE(BM_TilesQuant, int8_row, kernels::kInt8RowForm, kFromMemory)->
 BENCHMARK_CAPTURE(BM_TilesQuant, int4, kernels::kInt4Form, kFromMemory)->Apply(Shapes);
 
 void SmallShapes(benchmark::internal::Benchmark* bench) {
-  for (const int64_t rows : {8, 16, 64, 256}) bench->Args({rows, 1792, 896});
+  for (const int64_t rows : {1, 8, 16, 64, 256}) bench->Args({rows, 1792, 896});
 }
 BENCHMARK_CAPTURE(BM_TilesBFloat16, cache, kInCache)->Apply(SmallShapes);
 BENCHMARK_CAPTURE(BM_TilesQuant, int8_cache, kernels::kInt8Form, kInCache)->Apply(SmallShapes);
@@ -187,6 +187,7 @@ constexpr kernels::PackedQuantForm kQ5_K = {5, 32, true, 0, nullptr, true};
 constexpr kernels::PackedQuantForm kQ4_0 = {4, 32, false, 8}, kQ4_K = {4, 32, true, 0, nullptr, true};
 BENCHMARK_CAPTURE(BM_TilesQuant, q8_0_cache, kQ8_0, kInCache)->Apply(SmallShapes);
 BENCHMARK_CAPTURE(BM_TilesQuant, q4_0_cache, kQ4_0, kInCache)->Apply(SmallShapes);
+BENCHMARK_CAPTURE(BM_TilesQuant, q4_0, kQ4_0, kFromMemory)->Apply(Shapes);
 BENCHMARK_CAPTURE(BM_TilesQuant, q4_k_cache, kQ4_K, kInCache)->Apply(SmallShapes);
 BENCHMARK_CAPTURE(BM_TilesQuant, q5_k_cache, kQ5_K, kInCache)->Apply(SmallShapes);
 BENCHMARK_CAPTURE(BM_TilesQuant, q6_k_cache, kQ6_K, kInCache)->Apply(SmallShapes);

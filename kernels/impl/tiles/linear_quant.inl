@@ -322,7 +322,6 @@ struct TableLevels {
   using Loaded = Codes;
   using Sums = IntSums;
   using Shape = NarrowScaleShape;
-  static constexpr bool kPrefetchesOneRow = false;  // slower on Emerald Rapids
   CodeLevels levels;
 
   explicit TableLevels(const uint8_t* table) : levels(table) {}
@@ -332,7 +331,6 @@ struct CodeIsLevel {
   using Loaded = FourBitCodes;
   using Sums = FourBitSums;
   using Shape = FourBitShape;
-  static constexpr bool kPrefetchesOneRow = kPrefetchOneRow;
 
   [[gnu::always_inline]] void Load(const uint8_t* p, FourBitCodes& low, FourBitCodes& high) const {
     FourBitCodes::Load(p, low, high);
@@ -356,14 +354,19 @@ struct FourBitRuns {
     const uint32_t* next = Opaque(units + kRuns * stride);
     const auto add = [&](int64_t run) __attribute__((always_inline)) {
       typename Reader::Loaded low[kPanels], high[kPanels];
-      ahead.template Line<Reader::kPrefetchesOneRow>();
+      ahead.Line();
       Unroll<kPanels>([&](auto p) { reader.Load(codes[p] + offset + run * 64, low[p], high[p]); });
       AddTwoUnits(low, high, units, next, t);
       units += stride;
       next += stride;
     };
-    // Memory limits a single row: with fewer instructions per line, the CPU looks farther ahead.
-    if constexpr (kRows * kPanels == 1) return Unroll<kRuns>(add);
+    // Memory limits a single row: with fewer instructions per line, the CPU looks farther ahead. Without Unroll, which
+    // g++ does not always inline here; the sums would then pass through memory.
+    if constexpr (kRows * kPanels == 1) {
+#pragma GCC unroll 8
+      for (int64_t run = 0; run < kRuns; ++run) add(run);
+      return;
+    }
 #pragma GCC unroll 1
     for (int64_t run = 0; run < kRuns; ++run) add(run);
   }
