@@ -19,13 +19,13 @@ SOCKET_BANDWIDTH = 400e9  # assumed: 12 channels of DDR5-4800 at 87 % of 461 GB/
 LINE_IN_CCD = 45 * NS  # assumed: a cache line from another core of the CCD
 LINE_ACROSS = 150 * NS  # assumed: a cache line from another CCD
 LINES_IN_FLIGHT = 8  # assumed: lines that a thread obtains at the same time when it starts a job
-START_OF_JOB = 0.6e-6  # measured: empty job of 2 threads (pool_bench)
+START_OF_JOB = 1.0e-6  # measured: empty job of 2 threads with 16 tasks each (pool_bench)
 INT8_OPS = 470e9  # measured: vpdpbusd of one core (machine_probe)
 KERNEL_SHARE = 0.70  # measured: share of INT8_OPS with 16 and more rows (model_pass_bench)
 READ_SHARE = 0.95  # measured: share of the read bandwidth with one row (model_pass_bench)
 MIN_WORK_PER_TASK = 1 << 18  # multiply-adds (engine/layers/linear/linear_matrix.cc)
 PANELS_PER_GROUP = {True: 4, False: 2}  # of 16 outputs, for up to 4 rows and for more
-TASKS_PER_THREAD = 4
+TASKS_PER_THREAD = 16
 # measured by counting: jobs of a step of the 0.5B shape besides one for each matrix, per layer
 OTHER_JOBS = {1: 0, 16: 5.8, 512: 5.8}
 # measured: time outside of the kernels of linear layers, per row and layer of the 0.5B shape (perf, one thread)
