@@ -60,7 +60,7 @@ def arithmetic_bound(kind, limits):
 
 class Bounds:
     """Of the model in `path`. All matrices have the type `quantization` ("int8" or "int4") or, if it is None, their type
-    in the file. `limits` are what machine_probe prints."""
+    in the file. With "int4", the head has int8. `limits` are what machine_probe prints."""
 
     def __init__(self, path, quantization=None):
         metadata, tensors = read_header(path)
@@ -77,11 +77,12 @@ class Bounds:
                 raise ValueError(f"{path}: no bound is known for tensor {name} (type {number}, shape {shape})")
             kind, bits = QUANTIZATIONS[quantization] if quantization else TYPES[number]
             weights = shape[0] * shape[1]
-            matrix = (weights, kind, weights * bits / 8)
             if name == "output.weight" or (name == "token_embd.weight" and self.head is None):
-                self.head = matrix
+                if quantization == "int4":
+                    kind, bits = QUANTIZATIONS["int8"]
+                self.head = (weights, kind, weights * bits / 8)
             elif name != "token_embd.weight":
-                self.linear.append(matrix)
+                self.linear.append((weights, kind, weights * bits / 8))
 
     def _seconds(self, matrices, rows, limits):
         return sum(2 * weights * rows / arithmetic_bound(kind, limits) for weights, kind, _ in matrices)
