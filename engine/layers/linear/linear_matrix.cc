@@ -15,7 +15,7 @@ constexpr int64_t kMinWorkPerTask = 1 << 18;
 // A task has at most about this many multiply-adds, unless a single group has more. A step can be cancelled only
 // between tasks, so tasks must be short. The slowest kernels do about 2e9 multiply-adds per second.
 constexpr int64_t kMaxWorkPerTask = 1 << 28;
-// Fast threads take over tasks of slow ones, and at the end all wait for one task at most. So there must be many.
+// Fast threads take over tasks of slow ones. At the end they wait for the last task, so tasks are small.
 constexpr int64_t kTasksPerThread = 16;
 // Cost of packing one value of x, in multiply-adds.
 constexpr int64_t kPackingWork = 16;

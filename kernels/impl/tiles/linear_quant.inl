@@ -360,8 +360,8 @@ struct FourBitRuns {
       units += stride;
       next += stride;
     };
-    // Memory limits a single row: with fewer instructions per line, the CPU looks farther ahead. Without Unroll, which
-    // g++ does not always inline here; the sums would then pass through memory.
+    // Memory limits a single row: with fewer instructions per line, the CPU looks farther ahead. This is not a call
+    // of Unroll, because g++ does not always inline it here, and then the sums pass through memory.
     if constexpr (kRows * kPanels == 1) {
 #pragma GCC unroll 8
       for (int64_t run = 0; run < kRuns; ++run) add(run);
