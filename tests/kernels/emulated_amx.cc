@@ -9,6 +9,7 @@
 #include "kernels/isa/avx512_amx/tile_registers.h"
 #include "kernels/isa/avx512_bf16/dots.h"
 #include "kernels/kernel_tables.h"
+#include "kernels/thread_scratch.h"
 
 namespace vllm::kernels::emulated_amx {
 
@@ -47,6 +48,10 @@ struct EmulatedRegisters {
     for (int r = 0; r < config.rows[kTile]; ++r) {
       std::memcpy(tiles[kTile].bytes[r], static_cast<const char*>(p) + r * stride, config.row_bytes[kTile]);
     }
+  }
+  template <int kTile>
+  static void LoadOnce(const void* p, int64_t stride) {
+    Load<kTile>(p, stride);
   }
   template <int kTile>
   static void Store(void* p, int64_t stride) {

@@ -17,6 +17,10 @@ constexpr int64_t kMinWorkPerTask = 1 << 18;
 constexpr int64_t kMaxWorkPerTask = 1 << 28;
 // Fast threads take over tasks of slow ones. At the end they wait for the last task, so tasks are small.
 constexpr int64_t kTasksPerThread = 16;
+// An AMX kernel reads x again in each task if x has more than this many bytes. Then a task has at least
+// kMinPanelsOfLargeX panels, unless some threads would have no task. Such a task may have more multiply-adds, because
+// AMX does over 1e11 per second.
+constexpr int64_t kMaxCachedX = 1 << 20, kMinPanelsOfLargeX = 8;
 // Cost of packing one value of x, in multiply-adds.
 constexpr int64_t kPackingWork = 16;
 // A task computes whole groups of panels, because a kernel's tile can span several panels. With few rows of x, a tile
@@ -28,14 +32,17 @@ constexpr int64_t kStoredRowsPerGroup = 32;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+int64_t MaxTasks(const StepContext& step, int64_t work) {
+  return std::max(step.threads->num_threads() * kTasksPerThread, work / kMaxWorkPerTask);
+}
+
 // Splits [0, count) into runs and calls f(begin, end) for each run, on the rank's threads. Runs start at group
-// boundaries, and the numbers of groups in any two runs differ by at most one.
+// boundaries, and the numbers of groups in any two runs differ by at most one. There are at most `max_tasks` runs.
 template <typename F>
-void ForEachRun(const StepContext& step, int64_t count, int64_t group, int64_t work_per_group, F&& f) {
+void ForEachRun(const StepContext& step, int64_t count, int64_t group, int64_t work_per_group, int64_t max_tasks,
+                F&& f) {
   const int64_t num_groups = CeilDiv(count, group);
-  const int64_t work = num_groups * work_per_group;
-  const int64_t num_useful_tasks = work / kMinWorkPerTask + 1;
-  const int64_t max_tasks = std::max(step.threads->num_threads() * kTasksPerThread, work / kMaxWorkPerTask);
+  const int64_t num_useful_tasks = num_groups * work_per_group / kMinWorkPerTask + 1;
   const int64_t num_tasks = std::min({num_groups, num_useful_tasks, max_tasks});
   step.threads->ParallelFor(num_tasks, [&](int64_t task, int /*thread*/) {
     f(num_groups * task / num_tasks * group, std::min(count, num_groups * (task + 1) / num_tasks * group));
@@ -44,15 +51,29 @@ void ForEachRun(const StepContext& step, int64_t count, int64_t group, int64_t w
 
 int64_t NumPanels(const Shard& range) { return CeilDiv(range.count, kernels::kPanelRows); }
 
+int64_t TotalPanels(const std::vector<Shard>& ranges) {
+  int64_t num_panels = 0;
+  for (const Shard& range : ranges) num_panels += NumPanels(range);
+  return num_panels;
+}
+
+// Returns the most tasks in which `x` is multiplied by the panels of a matrix.
+int64_t MaxTasks(const StepContext& step, const kernels::PackedActivationsView& x, int64_t num_panels) {
+  const int64_t bytes = x.num_rows * x.num_units * static_cast<int64_t>(sizeof(*x.units));
+  if (x.tile_rows != kernels::kAmxTileRows || bytes <= kMaxCachedX) {
+    return MaxTasks(step, num_panels * kernels::kPanelRows * x.num_rows * x.num_columns);
+  }
+  const int64_t num_threads = step.threads->num_threads();
+  return num_threads * std::clamp(num_panels / num_threads / kMinPanelsOfLargeX, int64_t{1}, kTasksPerThread);
+}
+
 // Calls f(range, begin, end, first_row) for runs of panels of all ranges, on the rank's threads. The run has panels
 // [begin, end) of the range, whose first row is row first_row of the result.
 template <typename F>
-void ForEachRunOfPanels(const StepContext& step, const LinearCall& call, int64_t num_columns,
-                        const std::vector<Shard>& ranges, F&& f) {
-  const int64_t group = call.num_rows <= kFewRows ? kPanelsPerGroupOfFewRows : kPanelsPerGroup;
-  int64_t num_panels = 0;
-  for (const Shard& range : ranges) num_panels += NumPanels(range);
-  ForEachRun(step, num_panels, group, call.num_rows * num_columns * kernels::kPanelRows * group,
+void ForEachRunOfPanels(const StepContext& step, int64_t num_rows, int64_t num_columns,
+                        const std::vector<Shard>& ranges, int64_t max_tasks, F&& f) {
+  const int64_t group = num_rows <= kFewRows ? kPanelsPerGroupOfFewRows : kPanelsPerGroup;
+  ForEachRun(step, TotalPanels(ranges), group, num_rows * num_columns * kernels::kPanelRows * group, max_tasks,
              [&](int64_t begin, int64_t end) {
                int64_t first_panel = 0, first_row = 0;
                for (const Shard& range : ranges) {
@@ -105,7 +126,7 @@ PackFunction PackFunctionFor(const kernels::PackedQuantMatrix& /*matrix*/, const
 
 void MultiplyTiles(const kernels::PackedMatrix& matrix, const std::vector<Shard>& ranges, const StepContext& step,
                    const kernels::PackedActivationsView& x, const LinearCall& call) {
-  ForEachRunOfPanels(step, call, matrix.num_columns(), ranges,
+  ForEachRunOfPanels(step, x.num_rows, x.num_columns, ranges, MaxTasks(step, x, TotalPanels(ranges)),
                      [&](const Shard& range, int64_t begin, int64_t end, int64_t row) {
                        step.kernels->tiles->linear_bfloat16(x, matrix.view().Rows(range.begin, range.count),
                                                             BiasAt(call, row), call.y + row, call.y_stride, begin, end);
@@ -114,7 +135,7 @@ void MultiplyTiles(const kernels::PackedMatrix& matrix, const std::vector<Shard>
 
 void MultiplyTiles(const kernels::PackedQuantMatrix& matrix, const std::vector<Shard>& ranges, const StepContext& step,
                    const kernels::PackedActivationsView& x, const LinearCall& call) {
-  ForEachRunOfPanels(step, call, matrix.view().num_columns, ranges,
+  ForEachRunOfPanels(step, x.num_rows, x.num_columns, ranges, MaxTasks(step, x, TotalPanels(ranges)),
                      [&](const Shard& range, int64_t begin, int64_t end, int64_t row) {
                        step.kernels->tiles->linear_quant(x, matrix.view().Rows(range.begin, range.count),
                                                          BiasAt(call, row), call.y + row, call.y_stride, begin, end);
@@ -125,7 +146,8 @@ template <typename Matrix>
 void PackAndMultiply(const Matrix& matrix, const std::vector<Shard>& ranges, const StepContext& step,
                      const kernels::PackedActivationsView& tiles, const LinearCall& call) {
   const PackFunction pack = PackFunctionFor(matrix, step);
-  ForEachRun(step, tiles.num_tiles(), 1, kPackingWork * tiles.tile_rows * tiles.num_columns,
+  const int64_t work_per_tile = kPackingWork * tiles.tile_rows * tiles.num_columns;
+  ForEachRun(step, tiles.num_tiles(), 1, work_per_tile, MaxTasks(step, work_per_tile * tiles.num_tiles()),
              [&](int64_t begin, int64_t end) {
                for (int64_t tile = begin; tile < end; ++tile) pack(call.x, call.x_stride, tiles, tile);
              });
@@ -137,11 +159,13 @@ void MultiplyBy(const kernels::PackedMatrix& matrix, const std::vector<Shard>& r
   if (const std::optional<kernels::PackedActivationsView> tiles = TilesFor(matrix, step, call.num_rows)) {
     return PackAndMultiply(matrix, ranges, step, *tiles, call);
   }
-  ForEachRunOfPanels(
-      step, call, matrix.num_columns(), ranges, [&](const Shard& range, int64_t begin, int64_t end, int64_t row) {
-        step.kernels->linear(call.x, call.x_stride, call.num_rows, matrix.view().Rows(range.begin, range.count),
-                             BiasAt(call, row), call.y + row, call.y_stride, begin, end);
-      });
+  const int64_t work = call.num_rows * matrix.num_columns() * TotalPanels(ranges) * kernels::kPanelRows;
+  ForEachRunOfPanels(step, call.num_rows, matrix.num_columns(), ranges, MaxTasks(step, work),
+                     [&](const Shard& range, int64_t begin, int64_t end, int64_t row) {
+                       step.kernels->linear(call.x, call.x_stride, call.num_rows,
+                                            matrix.view().Rows(range.begin, range.count), BiasAt(call, row),
+                                            call.y + row, call.y_stride, begin, end);
+                     });
 }
 
 void MultiplyBy(const kernels::PackedQuantMatrix& matrix, const std::vector<Shard>& ranges, const StepContext& step,
@@ -152,10 +176,12 @@ void MultiplyBy(const kernels::PackedQuantMatrix& matrix, const std::vector<Shar
 void MultiplyBy(const kernels::CheckpointQuantMatrix& matrix, const std::vector<Shard>& /*ranges*/,
                 const StepContext& step, const LinearCall& call) {
   const kernels::CheckpointQuantMatrixView& w = matrix.view();
-  const int64_t work = call.num_rows * w.num_columns * kStoredRowsPerGroup;
-  ForEachRun(step, w.num_rows, kStoredRowsPerGroup, work, [&](int64_t begin, int64_t end) {
-    step.kernels->quant->linear(call.x, call.x_stride, call.num_rows, w, call.bias, call.y, call.y_stride, begin, end);
-  });
+  const int64_t work = call.num_rows * w.num_columns;  // per row of w
+  ForEachRun(step, w.num_rows, kStoredRowsPerGroup, work * kStoredRowsPerGroup, MaxTasks(step, work * w.num_rows),
+             [&](int64_t begin, int64_t end) {
+               step.kernels->quant->linear(call.x, call.x_stride, call.num_rows, w, call.bias, call.y, call.y_stride,
+                                           begin, end);
+             });
 }
 
 void MultiplyBy(const DenseMatrix& matrix, const std::vector<Shard>& /*ranges*/, const StepContext& step,

@@ -13,12 +13,8 @@ class BFloat16Panels {
   static void AddDots() {
     Registers::template AddBFloat16Dots<kSum, kX, kW>();
   }
-  // Converts the sums of num_rows rows of x, from `row` on, and rows of w, from n on, to results without bias.
-  template <int kPanels>
-  [[gnu::always_inline]] const TileSums<kPanels, float>& Results(const TileSums<kPanels, float>& sums, int64_t /*row*/,
-                                                                 int64_t /*num_rows*/, int64_t /*n*/) const {
-    return sums;
-  }
+  // Converts the sums of row `row` of x and a panel whose first row of w is n to results without bias.
+  [[gnu::always_inline]] Vec Result(const float* sums, int64_t /*row*/, int64_t /*n*/) const { return Vec::Load(sums); }
 
  private:
   const uint8_t* data_;

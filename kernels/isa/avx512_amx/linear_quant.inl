@@ -24,11 +24,11 @@ class QuantPasses {
               int64_t units_per_dot)
       : unpack_(unpack), w_(w), x_(x), output_(output, x.num_rows), units_per_dot_(units_per_dot) {}
 
-  static int64_t panels_at_once() { return 2; }
+  int64_t tiles_per_group() const { return TilesPerGroup(x_.num_units, 2); }
 
   void Run(const TileGroup& tiles, int64_t panel, int64_t panel_end) const {
-    if (panel + 1 < panel_end) return RunPanels<2>(tiles, panel);
-    RunPanels<1>(tiles, panel);
+    for (; panel + 2 <= panel_end; panel += 2) RunPanels<2>(tiles, panel);
+    if (panel < panel_end) RunPanels<1>(tiles, panel);
   }
 
  private:
@@ -265,7 +265,7 @@ class QuantPasses {
       SetSumsToZero<kTiles, kPanels>();
       for (const int64_t end = unit + kUnitsPerScale < num_units ? unit + kUnitsPerScale : num_units; unit < end;
            unit += units_per_dot_) {
-        item.x.LoadAt(unit);
+        item.x.template LoadAt<kOneScale>(unit);
         Unroll<kPanels>([&](auto p) {
           Registers::template Load<kWRegister<p>>(codes[p], kUnitRowBytes);
           codes[p] += units_per_dot_ * kUnitRowBytes;
@@ -277,7 +277,7 @@ class QuantPasses {
           });
         });
       }
-      StoreSums<kTiles>(dots.of_scale[scale]);
+      StoreSums<kTiles, kPanels>(dots.of_scale[scale]);
     }
   }
 

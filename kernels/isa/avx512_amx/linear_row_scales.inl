@@ -14,19 +14,11 @@ class CodePanels {
   static void AddDots() {
     Registers::template AddInt8UnsignedDots<kSum, kX, kW>();
   }
-  template <int kPanels>
-  [[gnu::always_inline]] TileSums<kPanels, float> Results(const TileSums<kPanels, int32_t>& sums, int64_t row,
-                                                          int64_t num_rows, int64_t n) const {
-    TileSums<kPanels, float> results;
-    for (int p = 0; p < kPanels; ++p) {
-      const Vec w_scale = Vec::LoadFloat16(w_.scales + n + p * kPanelRows);
-      for (int64_t r = 0; r < num_rows; ++r) {
-        const __m512i dots = _mm512_load_si512(sums.values[p][r]), offset = _mm512_set1_epi32(x_.offsets[row + r]);
-        const Vec scaled = Vec::Mul(IntSums{_mm512_add_epi32(dots, offset)}.ToFloat(), w_scale);
-        Vec::Fma(scaled, Vec::Set1(x_.scales[row + r]), Vec::Zero()).Store(results.values[p][r]);
-      }
-    }
-    return results;
+  [[gnu::always_inline]] Vec Result(const int32_t* sums, int64_t row, int64_t n) const {
+    const __m512i dots = _mm512_load_si512(sums), offset = _mm512_set1_epi32(x_.offsets[row]);
+    const Vec w_scale = Vec::LoadFloat16(w_.scales + n);
+    const Vec scaled = Vec::Mul(IntSums{_mm512_add_epi32(dots, offset)}.ToFloat(), w_scale);
+    return Vec::Fma(scaled, Vec::Set1(x_.scales[row]), Vec::Zero());
   }
 
  private:

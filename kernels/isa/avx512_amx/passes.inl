@@ -9,6 +9,14 @@ inline constexpr int64_t kRowGroupBytes = 1 << 20;
 // The most tiles of such a group, which bounds the memory for their sums.
 inline constexpr int64_t kMaxGroupTiles = 64;
 
+// Returns how many tiles have this size, an even number from min_tiles to kMaxGroupTiles.
+static int64_t TilesPerGroup(int64_t num_units, int64_t min_tiles) {
+  const int64_t pair_bytes = 2 * kAmxTileRows * num_units * kUnitBytes;
+  const int64_t tiles = 2 * (kRowGroupBytes / (pair_bytes + 1) + 1);
+  if (tiles < min_tiles) return min_tiles;
+  return tiles < kMaxGroupTiles ? tiles : kMaxGroupTiles;
+}
+
 // Stores the units of a tile in chunks, see PackedActivations: a tile register loads consecutive lines.
 struct Chunks {
   static constexpr int64_t kRows = kAmxTileRows;
@@ -31,6 +39,16 @@ template <int kTile>
 inline constexpr int kXRegister = 4 + kTile;
 template <int kPanel>
 inline constexpr int kWRegister = 6 + kPanel;
+
+// Loads a tile of x. kOnce: the tile must not replace the panels in L1.
+template <bool kOnce, int kTile>
+[[gnu::always_inline]] static inline void LoadX(const uint32_t* x, int64_t stride) {
+  if constexpr (kOnce) {
+    Registers::template LoadOnce<kXRegister<kTile>>(x, stride);
+  } else {
+    Registers::template Load<kXRegister<kTile>>(x, stride);
+  }
+}
 
 // A group of tiles.
 struct TileGroup {
@@ -59,13 +77,13 @@ struct PassInput {
       units[t] = x.units + begin[t] * x.num_units;
     }
   }
-  // Loads the units from `unit` on, which are in one chunk.
+  // Loads the units from `unit` on, which are in one chunk. kOnce: see LoadX
+  template <bool kOnce>
   [[gnu::always_inline]] void LoadAt(int64_t unit) const {
     const int64_t chunk = unit / kChunkUnits * kChunkUnits, left = num_units - chunk;
     const int64_t width = left < kChunkUnits ? left : kChunkUnits;
-    Unroll<kTiles>([&](auto t) {
-      Registers::template Load<kXRegister<t>>(units[t] + chunk * num_rows[t] + (unit - chunk), width * kUnitBytes);
-    });
+    Unroll<kTiles>(
+        [&](auto t) { LoadX<kOnce, t>(units[t] + chunk * num_rows[t] + (unit - chunk), width * kUnitBytes); });
   }
 };
 
@@ -74,15 +92,20 @@ static inline void SetSumsToZero() {
   Unroll<kTiles>([&](auto t) { Unroll<kPanels>([&](auto p) { Registers::template SetZero<kSumRegister<t, p>>(); }); });
 }
 
-// The sums of a tile and kPanels panels, as the registers store them.
+// The sums of a tile and kPanels panels, as the registers store them. A pass has one for each of its tiles.
 template <int kPanels, typename T>
 struct alignas(64) TileSums {
   T values[kPanels][kAmxTileRows][kPanelRows];
 };
 
-// sums: of the pass's tiles
-template <int kTiles, int kPanels, typename T>
-static inline void StoreSums(TileSums<kPanels, T>* sums) {
+template <int kTiles, int kPanels, typename Sums>
+static inline void LoadSums(const Sums* sums) {
+  Unroll<kTiles>([&](auto t) {
+    Unroll<kPanels>([&](auto p) { Registers::template Load<kSumRegister<t, p>>(sums[t].values[p], kUnitRowBytes); });
+  });
+}
+template <int kTiles, int kPanels, typename Sums>
+static inline void StoreSums(Sums* sums) {
   Unroll<kTiles>([&](auto t) {
     Unroll<kPanels>([&](auto p) { Registers::template Store<kSumRegister<t, p>>(sums[t].values[p], kUnitRowBytes); });
   });
@@ -120,9 +143,18 @@ class OutputRows {
       }
     }
   }
-  bool is_streamed() const { return is_streamed_; }
-  const float* At(int64_t row, int64_t n) const { return output_.y + row * output_.y_stride + n; }
-  int64_t stride() const { return output_.y_stride; }
+  // Stores the sums of one row for a panel.
+  [[gnu::always_inline]] void StoreLine(Vec sum, int64_t row, int64_t n) const {
+    float* const to = output_.y + row * output_.y_stride + n;
+    const int64_t left = output_.num_rows_w - n;
+    if (left < kPanelRows) return StorePartOfLine(sum, to, n);
+    const Vec result = Vec::Add(sum, output_.bias == nullptr ? Vec::Zero() : Vec::Load(output_.bias + n));
+    if (is_streamed_) {
+      _mm512_stream_ps(to, result.v);
+    } else {
+      result.Store(to);
+    }
+  }
 
  private:
   // For fewer rows of w than the panels have.
@@ -130,42 +162,20 @@ class OutputRows {
   [[gnu::noinline]] void StorePart(const TileSums<kPanels, float>& sums, float* to, int64_t num_rows, int64_t n) const {
     for (int64_t r = 0; r < num_rows; ++r, to += output_.y_stride) {
       for (int64_t p = 0; p < kPanels; ++p) {
-        const int64_t left = output_.num_rows_w - n - p * kPanelRows;
-        if (left <= 0) break;
-        const int lanes = static_cast<int>(left < kPanelRows ? left : kPanelRows);
-        Vec sum = Vec::Load(sums.values[p][r]);
-        if (output_.bias != nullptr) sum = Vec::Add(sum, Vec::LoadPartial(output_.bias + n + p * kPanelRows, lanes));
-        sum.StorePartial(to + p * kPanelRows, lanes);
+        if (output_.num_rows_w <= n + p * kPanelRows) break;
+        StorePartOfLine(Vec::Load(sums.values[p][r]), to + p * kPanelRows, n + p * kPanelRows);
       }
     }
+  }
+  void StorePartOfLine(Vec sum, float* to, int64_t n) const {
+    const int64_t left = output_.num_rows_w - n;
+    const int lanes = static_cast<int>(left < kPanelRows ? left : kPanelRows);
+    if (output_.bias != nullptr) sum = Vec::Add(sum, Vec::LoadPartial(output_.bias + n, lanes));
+    sum.StorePartial(to, lanes);
   }
 
   TileOutput output_;
   bool is_streamed_;
-};
-
-// Prefetches the lines of y that a pass will store, some in each of several steps. The rows of y are far apart, so a
-// store would wait for the translation of its address, too.
-template <int kTiles>
-class OutputPrefetch {
- public:
-  // n: the first row of w
-  OutputPrefetch(const OutputRows& output, const PassInput<kTiles>& pass, int64_t n, int64_t steps)
-      : next_(output.At(pass.begin[0], n)), stride_(output.stride()) {
-    if (output.is_streamed()) return;
-    for (int t = 0; t < kTiles; ++t) left_ += pass.num_rows[t];
-    per_step_ = steps > 0 ? (left_ + steps - 1) / steps : left_;
-  }
-  [[gnu::always_inline]] void Step() {
-    for (int64_t i = 0; i < per_step_ && left_ > 0; ++i, --left_, next_ += stride_) {
-      __builtin_prefetch(next_, 1);
-      __builtin_prefetch(next_ + kPanelRows, 1);
-    }
-  }
-
- private:
-  const float* next_;
-  int64_t stride_, left_ = 0, per_step_ = 0;
 };
 
 // Prefetches memory that is read later into L2, a part in each of several steps.
@@ -210,15 +220,13 @@ static void RunAllPasses(const Kernel& kernel, const PackedActivationsView& x, i
   set(kXRegister<0>, 2, num_rows, units_per_dot * kUnitBytes);
   set(kWRegister<0>, 2, units_per_dot, kUnitRowBytes);
   Registers::Configure(config);
-  const int64_t tile_bytes = kAmxTileRows * x.num_units * kUnitBytes;
-  int64_t tiles_per_group = 2 * (kRowGroupBytes / (2 * tile_bytes + 1) + 1);
-  if (tiles_per_group > kMaxGroupTiles) tiles_per_group = kMaxGroupTiles;
-  for (int64_t tile = 0; tile < num_tiles; tile += tiles_per_group) {
-    const TileGroup tiles(x, tile, tile + tiles_per_group < num_tiles ? tile + tiles_per_group : num_tiles);
-    for (int64_t panel = panel_begin; panel < panel_end; panel += kernel.panels_at_once()) {
-      const int64_t end = panel + kernel.panels_at_once();
-      kernel.Run(tiles, panel, end < panel_end ? end : panel_end);
-    }
+  // Groups of nearly equal size, with pairs of tiles except at the end.
+  const int64_t num_pairs = (num_tiles + 1) / 2, pairs_per_group = kernel.tiles_per_group() / 2;
+  const int64_t num_groups = (num_pairs + pairs_per_group - 1) / pairs_per_group;
+  for (int64_t group = 0; group < num_groups; ++group) {
+    const int64_t end = 2 * (num_pairs * (group + 1) / num_groups);
+    const TileGroup tiles(x, 2 * (num_pairs * group / num_groups), end < num_tiles ? end : num_tiles);
+    kernel.Run(tiles, panel_begin, panel_end);
   }
   Registers::Release();
   _mm_sfence();  // so that other threads see streamed lines before they see that the call has returned

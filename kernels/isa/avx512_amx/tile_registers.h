@@ -30,6 +30,11 @@ struct TileRegisters {
   static void Load(const void* p, int64_t stride) {
     asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(p), "r"(stride), "i"(kTile) : "memory");
   }
+  // The same, with a hint that the lines are not needed again soon. They then replace few other lines of L1.
+  template <int kTile>
+  static void LoadOnce(const void* p, int64_t stride) {
+    asm volatile("tileloaddt1 (%0,%1,1), %%tmm%c2" ::"r"(p), "r"(stride), "i"(kTile) : "memory");
+  }
   template <int kTile>
   static void Store(void* p, int64_t stride) {
     asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(p), "r"(stride), "i"(kTile) : "memory");

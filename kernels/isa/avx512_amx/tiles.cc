@@ -4,6 +4,7 @@
 #include "kernels/isa/avx512_amx/tile_registers.h"
 #include "kernels/isa/avx512_bf16/dots.h"
 #include "kernels/kernel_tables.h"
+#include "kernels/thread_scratch.h"
 
 namespace vllm::kernels::avx512_amx {
 
