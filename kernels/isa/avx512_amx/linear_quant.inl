@@ -8,12 +8,16 @@
 // With few rows, and if scales have 16 columns, the VNNI kernels are faster, so they do the work and x is packed for
 // them.
 static int64_t Int8TileRows(int64_t num_rows, const CodeSums& code_sums) {
+  constexpr int32_t kZeroOfBytes = 128;  // the zero point of eight-bit codes, which the VNNI kernels need not unpack
+  int64_t min_rows = kTileRows + 1;
   if (code_sums.columns == 16) return kTileRows;
-  const int64_t min_rows = code_sums.columns == kRowColumns ? 8 : code_sums.columns == kScaleColumns ? 24 : 96;
+  if (code_sums.columns == kRowColumns) min_rows = 8;
+  if (code_sums.columns == kScaleColumns) min_rows = 24;
+  if (code_sums.columns == 32 && code_sums.zero == kZeroOfBytes) min_rows = 32;
   return num_rows < min_rows ? kTileRows : kAmxTileRows;
 }
 
-inline constexpr int64_t kGroupsPerBlock = 4;  // the block's codes take 16 KiB of L1
+inline constexpr int64_t kGroupsPerBlock = 2;  // with more, codes and products would not stay in L1
 
 // kColumns: columns per scale of the weight. Scales: see impl/tiles/quant_scales.inl
 template <typename Unpack, int kColumns, typename Scales>
@@ -75,41 +79,63 @@ class QuantPasses {
   };
 
   // Scales the products of kRows rows of a tile and one panel, and adds them to `from`. dots: of the first scale.
-  // w_scales: [num_scales, kPanelRows]
-  template <int kRows, int64_t kDotsStride>
-  [[gnu::noinline]] static void Fold(const int32_t* dots, const float* w_scales, int64_t num_scales,
-                                     const float* x_scales, const float* from, float* to, const MinimumTerms* terms) {
-    Vec sum[kRows];
-    Unroll<kRows>([&](auto r) { sum[r] = Vec::Load(from + r * kPanelRows); });
+  // w_scales: [num_scales, kPanelRows]. num_scales: an integer, or Int<kScalesPerGroup> if it is that
+  template <int kRows, int64_t kDotsStride, typename NumScales>
+  [[gnu::always_inline]] static void Fold(const int32_t* dots, const float* w_scales, NumScales num_scales,
+                                          const float* x_scales, const float* from, float* to,
+                                          const MinimumTerms* terms) {
     if constexpr (kOneScale) {
       const Vec w_scale = Vec::Load(w_scales);
+      Vec sum[kRows];
+      Unroll<kRows>([&](auto r) { sum[r] = Vec::Load(from + r * kPanelRows); });
       Unroll<kRows>([&](auto r) {
         sum[r] = Vec::Fma(Vec::Mul(FloatDots(dots + r * kPanelRows), w_scale), Vec::Set1(x_scales[r]), sum[r]);
       });
-    } else {
-      Vec group[kRows];
-      Unroll<kRows>([&](auto r) { group[r] = Vec::Zero(); });
-      const float* minimums = nullptr;
-      const float* x_sums = nullptr;
-      if constexpr (Scales::kHasMinimums) {
-        minimums = terms->minimums;
-        x_sums = terms->x_sums;
-      }
-      for (int64_t scale = num_scales; scale > 0; --scale) {
-        const Vec w_scale = Vec::Load(w_scales);
-        Unroll<kRows>([&](auto r) { group[r] = Vec::Fma(FloatDots(dots + r * kPanelRows), w_scale, group[r]); });
-        if constexpr (Scales::kHasMinimums) {
-          const Vec minimum = Vec::Load(minimums);
-          Unroll<kRows>([&](auto r) { group[r] = Vec::Fma(Vec::Set1(x_sums[r]), minimum, group[r]); });
-          minimums += kPanelRows;
-          x_sums += terms->stride;
-        }
-        dots += kDotsStride;
-        w_scales += kPanelRows;
-      }
-      Unroll<kRows>([&](auto r) { sum[r] = Vec::Fma(group[r], Vec::Set1(x_scales[r]), sum[r]); });
+      Unroll<kRows>([&](auto r) { sum[r].Store(to + r * kPanelRows); });
+      return;
     }
-    Unroll<kRows>([&](auto r) { sum[r].Store(to + r * kPanelRows); });
+    // With Unroll, g++ would keep these sums in memory.
+    constexpr int kMaxRows = 8;
+    Vec group[kMaxRows];
+#pragma GCC unroll 8
+    for (int r = 0; r < kMaxRows; ++r) group[r] = Vec::Zero();
+    const auto add = [&](int64_t scale) __attribute__((always_inline)) {
+      const Vec w_scale = Vec::Load(w_scales + scale * kPanelRows);
+#pragma GCC unroll 8
+      for (int r = 0; r < kMaxRows; ++r) {
+        const int32_t* const scale_dots = dots + scale * kDotsStride + r * kPanelRows;
+        if (r < kRows) group[r] = Vec::Fma(FloatDots(scale_dots), w_scale, group[r]);
+      }
+      if constexpr (Scales::kHasMinimums) {
+        const Vec minimum = Vec::Load(terms->minimums + scale * kPanelRows);
+        const float* const x_sums = terms->x_sums + scale * terms->stride;
+#pragma GCC unroll 8
+        for (int r = 0; r < kMaxRows; ++r) {
+          if (r < kRows) group[r] = Vec::Fma(Vec::Set1(x_sums[r]), minimum, group[r]);
+        }
+      }
+    };
+    if constexpr (std::is_same_v<NumScales, int64_t>) {
+      for (int64_t scale = 0; scale < num_scales; ++scale) add(scale);
+    } else {
+      static_assert(num_scales == 4);
+      add(0);
+      add(1);
+      add(2);
+      add(3);
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < kMaxRows; ++r) {
+      if (r >= kRows) break;
+      const Vec sum = Vec::Load(from + r * kPanelRows);
+      Vec::Fma(group[r], Vec::Set1(x_scales[r]), sum).Store(to + r * kPanelRows);
+    }
+  }
+  template <int kRows, int64_t kDotsStride>
+  [[gnu::noinline]] static void FoldOutOfLine(const int32_t* dots, const float* w_scales, int64_t num_scales,
+                                              const float* x_scales, const float* from, float* to,
+                                              const MinimumTerms* terms) {
+    Fold<kRows, kDotsStride>(dots, w_scales, num_scales, x_scales, from, to, terms);
   }
 
   // The scaling of a group's products, in parts of at most eight rows of one tile and panel.
@@ -135,31 +161,47 @@ class QuantPasses {
     void Finish() {
       while (part < kParts) Next();
     }
+    // The same as Next if it is the turn of kPart, but faster if the group has all scales and the part all rows.
+    // REQUIRES: a single tile
+    template <int kPart>
+    [[gnu::always_inline]] void Next() {
+      if (kPart >= kParts || part == kParts) return;
+      constexpr int kPanel = kPart / 2 % kPanels, kRow = kPart % 2 * kRows;
+      if (num_scales < kScalesPerGroup || num_rows[0] < kRow + kRows) return Next();
+      ++part;
+      FoldAt<kRows>(0, kPanel, kRow, Int<kScalesPerGroup>());
+    }
 
    private:
     void FoldRows(int t, int p, int row) const {
       int64_t left = num_rows[t] - row;
-      if (left >= kRows) return FoldAt<kRows>(t, p, row);
+      if (left >= kRows) return FoldAt<kRows>(t, p, row, num_scales);
       if (left <= 0) return;
       if ((left & 4) != 0) {
-        FoldAt<4>(t, p, row);
+        FoldAt<4>(t, p, row, num_scales);
         row += 4;
       }
       if ((left & 2) != 0) {
-        FoldAt<2>(t, p, row);
+        FoldAt<2>(t, p, row, num_scales);
         row += 2;
       }
-      if ((left & 1) != 0) FoldAt<1>(t, p, row);
+      if ((left & 1) != 0) FoldAt<1>(t, p, row, num_scales);
     }
-    template <int kCount>
-    void FoldAt(int t, int p, int row) const {
+    template <int kCount, typename NumScales>
+    [[gnu::always_inline]] void FoldAt(int t, int p, int row, NumScales scales) const {
       alignas(64) static constexpr float kZeros[kRows * kPanelRows] = {};
       constexpr int64_t kDotsStride = static_cast<int64_t>(sizeof(dots->of_scale[0])) / 4;
       MinimumTerms terms;
       if constexpr (Scales::kHasMinimums) terms = {weights->minimums[p][scale], x_sums[t] + row, num_rows[t]};
+      const int32_t* const first = dots->of_scale[0][t].values[p][row];
+      const float* const w_scales = weights->scales[p][scale];
       float* const to = sums[t].values[p][row];
-      Fold<kCount, kDotsStride>(dots->of_scale[0][t].values[p][row], weights->scales[p][scale], num_scales,
-                                x_scales[t] + row, is_first ? kZeros : to, to, &terms);
+      const float* const from = is_first ? kZeros : to;
+      if constexpr (std::is_same_v<NumScales, int64_t>) {
+        FoldOutOfLine<kCount, kDotsStride>(first, w_scales, scales, x_scales[t] + row, from, to, &terms);
+      } else {
+        Fold<kCount, kDotsStride>(first, w_scales, scales, x_scales[t] + row, from, to, &terms);
+      }
     }
   };
 
@@ -224,30 +266,77 @@ class QuantPasses {
                 BlockPrefetch<kPanels>& prefetch, TileSums<kPanels, float>* sums) const {
     if (begin == end) return;
     Dots<kTiles, kPanels> dots[2];
-    Folding<kTiles, kPanels> folding;  // of the group before
-    Item<kTiles> item{PassInput<kTiles>(x_, tiles, begin), begin, block.begin};
+    Item<kTiles> item{PassInput<kTiles>(x_, tiles, begin), begin, block.begin}, before{item.x, begin, block.num_groups};
+    Folding<kTiles, kPanels> folding;                 // of the item before
+    TileSums<kPanels, int32_t>* last_dots = nullptr;  // its last products, if they are still in registers
+    const auto store_last_dots = [&] {
+      if constexpr (!kOneScale) {
+        if (last_dots != nullptr) StoreTileSums<1>(*last_dots);
+      }
+      last_dots = nullptr;
+    };
     for (int parity = 0; item.tile < end; parity ^= 1) {
-      Multiply(item, block, dots[parity], folding);
+      if (!kOneScale && ScalesOf(item.group) == kScalesPerGroup) {
+        if constexpr (!kOneScale) MultiplyWholeGroup(item, block, dots[parity], folding, last_dots);
+      } else {
+        store_last_dots();
+        Multiply(item, block, dots[parity], folding);
+      }
       folding.Finish();
+      StoreIfLast(before, block, sums);
       prefetch.Step();
       folding = FoldingOf(item, block, dots[parity], sums + item.tile);
-      if (item.group + 1 == block.num_groups) {
-        // The last group of the tiles. What follows writes to other memory.
-        folding.Finish();
-        for (int t = 0; t < kTiles; ++t) {
-          output_.Store(sums[item.tile + t], item.x.begin[t], item.x.num_rows[t], block.panel * kPanelRows);
-        }
-      }
+      before = item;
       if (++item.group < block.end) continue;
       item.group = block.begin;
       item.tile += kTiles;
       if (item.tile < end) item.x = PassInput<kTiles>(x_, tiles, item.tile);
     }
+    store_last_dots();
     folding.Finish();
+    StoreIfLast(before, block, sums);
+  }
+
+  // Stores the results of the item's tiles if its group is the last.
+  template <int kTiles, int kPanels>
+  [[gnu::always_inline]] void StoreIfLast(const Item<kTiles>& item, const Block<kPanels>& block,
+                                          const TileSums<kPanels, float>* sums) const {
+    if (item.group + 1 != block.num_groups) return;
+    for (int t = 0; t < kTiles; ++t) {
+      output_.Store(sums[item.tile + t], item.x.begin[t], item.x.num_rows[t], block.panel * kPanelRows);
+    }
+  }
+
+  // Like Multiply for a group with all scales and one tile, but stores the products of a scale only after the next
+  // instructions have started. If it stored them at once, the store would wait for the result, and soon all that
+  // follows.
+  template <int kPanels>
+  [[gnu::always_inline]] void MultiplyWholeGroup(const Item<1>& item, const Block<kPanels>& block,
+                                                 Dots<1, kPanels>& dots, Folding<1, kPanels>& folding,
+                                                 TileSums<kPanels, int32_t>*& last_dots) const {
+    const int64_t num_rows = item.x.num_rows[0];
+    const uint32_t* const x = item.x.units[0] + item.group * kUnitsPerGroup * num_rows;
+    const int64_t codes = (item.group - block.begin) * kUnitsPerGroup * kUnitRowBytes;
+    Unroll<kScalesPerGroup>([&](auto scale) {
+      constexpr int kSet = scale % 2;  // of registers
+      constexpr int kInChunk = scale * kUnitsPerScale % kChunkUnits;
+      LoadX<false, kSet>(x + (scale * kUnitsPerScale - kInChunk) * num_rows + kInChunk, kChunkUnits * kUnitBytes);
+      Unroll<kPanels>([&](auto p) {
+        Registers::template Load<kWRegister<p>>(block.weights.codes[p] + codes + scale * kUnitsPerScale * kUnitRowBytes,
+                                                kUnitRowBytes);
+        Registers::template SetZero<kSumRegister<kSet, p>>();
+      });
+      Unroll<kPanels>(
+          [&](auto p) { Registers::template AddInt8Dots<kSumRegister<kSet, p>, kXRegister<kSet>, kWRegister<p>>(); });
+      if (last_dots != nullptr) StoreTileSums<1 - kSet>(*last_dots);
+      last_dots = &dots.of_scale[scale][0];
+      if constexpr (scale > 0) folding.template Next<scale - 1>();
+    });
+    folding.template Next<kScalesPerGroup - 1>();
   }
 
   int64_t ScalesOf(int64_t group) const {
-    const int64_t left = w_.num_scales() - group * kScalesPerGroup;
+    const int64_t left = num_scales_ - group * kScalesPerGroup;
     return left < kScalesPerGroup ? left : kScalesPerGroup;
   }
 
@@ -309,6 +398,7 @@ class QuantPasses {
   PackedActivationsView x_;
   OutputRows output_;
   int64_t units_per_dot_;
+  int64_t num_scales_ = (w_.num_columns + kColumns - 1) / kColumns;
   int64_t tile_scales_ = x_.num_scales(), tile_offsets_ = x_.num_offsets();  // per row
 };
 

@@ -104,6 +104,11 @@ static inline void LoadSums(const Sums* sums) {
     Unroll<kPanels>([&](auto p) { Registers::template Load<kSumRegister<t, p>>(sums[t].values[p], kUnitRowBytes); });
   });
 }
+// kTile: whose registers are stored
+template <int kTile, int kPanels, typename T>
+static inline void StoreTileSums(TileSums<kPanels, T>& sums) {
+  Unroll<kPanels>([&](auto p) { Registers::template Store<kSumRegister<kTile, p>>(sums.values[p], kUnitRowBytes); });
+}
 template <int kTiles, int kPanels, typename Sums>
 static inline void StoreSums(Sums* sums) {
   Unroll<kTiles>([&](auto t) {
