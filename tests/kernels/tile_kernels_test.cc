@@ -340,6 +340,40 @@ TEST_P(TileKernelsTest, LargeResultsAreThoseOfTheirRows) {
   }
 }
 
+// AMX kernels multiply many long rows in groups of rows, runs of panels and blocks of columns.
+TEST_P(TileKernelsTest, ManyLongRowsGiveTheBitsOfFewRows) {
+  struct Shape {
+    int64_t num_rows, out, in;
+  };
+  for (const auto& [num_rows, out, in] : {Shape{250, 16 * 33 + 5, 2110}, Shape{300, 16 * 3 + 5, 4210}}) {
+    const std::vector<float> x = Floats(num_rows * in), bias = Floats(out);
+    const PackedMatrix plain = Pack(Floats(out * in), out, in);
+    for (const PackedQuantForm* form :
+         {&kInt8RowForm, &kInt8Form, &kInt4Form, static_cast<const PackedQuantForm*>(nullptr)}) {
+      if (form == nullptr && kernels().linear_bfloat16 == nullptr) continue;
+      const PackedQuantMatrix quant = RandomCodes(random_, form == nullptr ? kInt8Form : *form, out, in);
+      const auto multiply = [&](int64_t first, int64_t count) {
+        const std::vector<float> rows(x.begin() + first * in, x.begin() + (first + count) * in);
+        std::vector<float> y(static_cast<size_t>(count * out));
+        if (form == nullptr) {
+          const PackedActivationsView tiles = BFloat16(rows, in, count, in);
+          kernels().linear_bfloat16(tiles, plain.view(), bias.data(), y.data(), out, 0, plain.view().num_panels());
+        } else {
+          const PackedActivationsView tiles = Int8(rows, in, count, quant);
+          kernels().linear_quant(tiles, quant.view(), bias.data(), y.data(), out, 0, quant.view().num_panels());
+        }
+        return y;
+      };
+      const std::vector<float> all = multiply(0, num_rows);
+      for (const int64_t first : {int64_t{0}, num_rows / 2, num_rows - 20}) {
+        const std::vector<float> some = multiply(first, 20);
+        ASSERT_TRUE(std::equal(some.begin(), some.end(), all.begin() + first * out))
+            << out << "x" << in << " row " << first;
+      }
+    }
+  }
+}
+
 // Some kernels keep partial sums in sixteen bits.
 TEST_P(TileKernelsTest, SmallestAndLargestCodesDoNotOverflow) {
   const int64_t in = 256, out = 16;
