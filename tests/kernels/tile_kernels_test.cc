@@ -345,7 +345,8 @@ TEST_P(TileKernelsTest, ManyLongRowsGiveTheBitsOfFewRows) {
   struct Shape {
     int64_t num_rows, out, in;
   };
-  for (const auto& [num_rows, out, in] : {Shape{250, 16 * 33 + 5, 2110}, Shape{300, 16 * 3 + 5, 4210}}) {
+  for (const Shape& shape : {Shape{250, 16 * 33 + 5, 2110}, Shape{300, 16 * 3 + 5, 4210}}) {
+    const int64_t num_rows = shape.num_rows, out = shape.out, in = shape.in;
     const std::vector<float> x = Floats(num_rows * in), bias = Floats(out);
     const PackedMatrix plain = Pack(Floats(out * in), out, in);
     for (const PackedQuantForm* form :
