@@ -18,8 +18,8 @@ namespace vllm::kernels {
 inline constexpr int64_t kTileRows = 12;
 inline constexpr int64_t kAmxTileRows = 16;    // the most rows of an AMX register
 inline constexpr int64_t kScaleColumns = 128;  // columns of x per scale, unless the whole row has one scale
-// The value of scale_columns if the whole row has one scale. Such a row has at most this many columns. With more, the
-// sum of its products could overflow int32.
+// scale_columns of a row with a single scale. Longer rows are not allowed, because the sum of their products could
+// overflow int32.
 inline constexpr int64_t kRowColumns = 65536;
 inline constexpr int64_t kBlockColumns = 32;  // int8 columns are zero-padded to a multiple of this
 

@@ -79,7 +79,7 @@ class QuantPasses {
   };
 
   // Scales the products of kRows rows of a tile and one panel, and adds them to `from`. dots: of the first scale.
-  // w_scales: [num_scales, kPanelRows]. num_scales: an integer, or Int<kScalesPerGroup> if it is that
+  // w_scales: [num_scales, kPanelRows]. num_scales: int64_t, or Int<kScalesPerGroup> for a whole group
   template <int kRows, int64_t kDotsStride, typename NumScales>
   [[gnu::always_inline]] static void Fold(const int32_t* dots, const float* w_scales, NumScales num_scales,
                                           const float* x_scales, const float* from, float* to,
@@ -161,8 +161,8 @@ class QuantPasses {
     void Finish() {
       while (part < kParts) Next();
     }
-    // The same as Next if it is the turn of kPart, but faster if the group has all scales and the part all rows.
-    // REQUIRES: a single tile
+    // Like Next, but faster for a whole group and a part with all rows. REQUIRES: kPart is the next part, or all parts
+    // are done; a single tile
     template <int kPart>
     [[gnu::always_inline]] void Next() {
       if (kPart >= kParts || part == kParts) return;
@@ -307,9 +307,8 @@ class QuantPasses {
     }
   }
 
-  // Like Multiply for a group with all scales and one tile, but stores the products of a scale only after the next
-  // instructions have started. If it stored them at once, the store would wait for the result, and soon all that
-  // follows.
+  // Like Multiply for a whole group and one tile, but stores the products of a scale after the instructions of the next
+  // scale. A store right after its product would wait for the result and delay the instructions behind it.
   template <int kPanels>
   [[gnu::always_inline]] void MultiplyWholeGroup(const Item<1>& item, const Block<kPanels>& block,
                                                  Dots<1, kPanels>& dots, Folding<1, kPanels>& folding,

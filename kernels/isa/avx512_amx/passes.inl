@@ -9,7 +9,7 @@ inline constexpr int64_t kRowGroupBytes = 1 << 20;
 // The most tiles of such a group, which bounds the memory for their sums.
 inline constexpr int64_t kMaxGroupTiles = 64;
 
-// Returns how many tiles have this size, an even number from min_tiles to kMaxGroupTiles.
+// Returns the number of tiles of a group of this size: even, and from min_tiles to kMaxGroupTiles.
 static int64_t TilesPerGroup(int64_t num_units, int64_t min_tiles) {
   const int64_t pair_bytes = 2 * kAmxTileRows * num_units * kUnitBytes;
   const int64_t tiles = 2 * (kRowGroupBytes / (pair_bytes + 1) + 1);
