@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <map>
 #include <random>
 #include <string>
 #include <utility>
@@ -18,47 +17,13 @@
 #include "kernels/isa/kernels_for.h"
 #include "kernels/kernels.h"
 #include "tests/support/allocation_counter.h"
+#include "tests/support/memory_weights.h"
 #include "tests/support/random_values.h"
 
 namespace vllm {
 namespace {
 
-using Bytes = std::vector<std::byte>;
-
-class MemoryWeights : public WeightSource {
- public:
-  template <typename T>
-  void Add(const std::string& name, kernels::WeightType type, std::vector<int64_t> shape,
-           const std::vector<T>& values) {
-    Bytes bytes(values.size() * sizeof(T));
-    std::memcpy(bytes.data(), values.data(), bytes.size());
-    tensors_[name] = {type, std::move(shape), std::move(bytes)};
-  }
-  bool Contains(std::string_view name) const override { return tensors_.contains(std::string(name)); }
-  std::optional<std::vector<int64_t>> ShapeOf(std::string_view name) const override {
-    const auto it = tensors_.find(std::string(name));
-    if (it == tensors_.end()) return std::nullopt;
-    return it->second.shape;
-  }
-  TensorView Get(std::string_view name, std::span<const int64_t> shape) const override {
-    const auto it = tensors_.find(std::string(name));
-    if (it == tensors_.end()) throw ModelError("tensor " + std::string(name) + ": missing");
-    if (!std::equal(shape.begin(), shape.end(), it->second.shape.begin(), it->second.shape.end())) {
-      throw ModelError("tensor " + std::string(name) + ": shape");
-    }
-    return {.name = std::string(name), .type = it->second.type, .shape = it->second.shape, .data = it->second.bytes};
-  }
-  std::vector<std::string> Names() const override { return {}; }
-  int64_t TotalBytes() const override { return 0; }
-
- private:
-  struct Tensor {
-    kernels::WeightType type;
-    std::vector<int64_t> shape;
-    Bytes bytes;
-  };
-  std::map<std::string, Tensor> tensors_;
-};
+using testing_support::MemoryWeights;
 
 struct Matrix {
   int64_t rows = 0, columns = 0;
