@@ -20,9 +20,11 @@ namespace vllm {
 
 // Scratch buffers that all layers of a rank share, one layer at a time. Reserved at load for the largest step.
 struct Workspace {
-  kernels::PackedActivations packed_activations;  // for LinearMatrix
+  kernels::PackedActivations packed_activations;   // for LinearMatrix
+  kernels::PackedActivations packed_intermediate;  // for Mlp: the activations
   kernels::AlignedBuffer ordered_x;      // for LinearMatrix: x with its columns in the order of the stored matrix
   kernels::AlignedBuffer unpacked_rows;  // for LinearMatrix::UnpackRow: one row per thread, in stored order
+  kernels::AlignedBuffer output_runs;    // for LinearWeight::MultiplyInRuns: one run per thread
   kernels::AlignedBuffer gathered_x;     // for GatherColumns: the columns of all ranks
   AttentionWorkspace attention;          // for Attention
   MoeWorkspace moe;                      // for SparseMoe
@@ -30,9 +32,9 @@ struct Workspace {
   RecurrentWorkspace recurrent;          // for the mixers of layers/recurrent
 
   size_t size_bytes() const {
-    return packed_activations.size_bytes() + ordered_x.size_bytes() + unpacked_rows.size_bytes() +
-           gathered_x.size_bytes() + attention.size_bytes() + moe.size_bytes() + lora.size_bytes() +
-           recurrent.size_bytes();
+    return packed_activations.size_bytes() + packed_intermediate.size_bytes() + ordered_x.size_bytes() +
+           unpacked_rows.size_bytes() + output_runs.size_bytes() + gathered_x.size_bytes() + attention.size_bytes() +
+           moe.size_bytes() + lora.size_bytes() + recurrent.size_bytes();
   }
 };
 

@@ -36,6 +36,8 @@ struct CodeSums {
   int64_t columns = kScaleColumns;  // columns per sum and per scale of the weight: 16, 32, 128 or kRowColumns
   int32_t zero = 128;               // the weight's zero point
   bool keep_sums = false;           // the weight has minimums, so store the sums in addition to the offsets
+
+  friend bool operator==(const CodeSums&, const CodeSums&) = default;
 };
 
 struct PackedActivationsView {
@@ -62,6 +64,7 @@ struct PackedActivationsView {
   [[gnu::always_inline]] int64_t num_offsets() const {
     return (num_columns + code_sums.columns - 1) / code_sums.columns;
   }
+  friend bool operator==(const PackedActivationsView&, const PackedActivationsView&) = default;
   // Returns the view of whole tiles, which have rows [begin, begin + count).
   PackedActivationsView Rows(int64_t begin, int64_t count) const {
     PackedActivationsView rows = *this;
@@ -71,6 +74,20 @@ struct PackedActivationsView {
     if (offsets != nullptr) rows.offsets += begin * num_offsets();
     if (sums != nullptr) rows.sums += begin * num_offsets();
     return rows;
+  }
+  // Returns the view of columns [begin, begin + count) of a view with one tile. `begin` and `count` are multiples of
+  // kScaleColumns, unless these are the last columns. REQUIRES: a scale belongs to kScaleColumns columns.
+  PackedActivationsView Columns(int64_t begin, int64_t count) const {
+    PackedActivationsView columns = *this;
+    const int64_t columns_per_unit = scales == nullptr ? 2 : 4;
+    const int64_t first_unit = begin / columns_per_unit;
+    columns.num_columns = count;
+    columns.num_units = begin + count == num_columns ? num_units - first_unit : count / columns_per_unit;
+    columns.units += first_unit * num_rows;
+    if (scales != nullptr) columns.scales += begin / kScaleColumns * num_rows;
+    if (offsets != nullptr) columns.offsets += begin / code_sums.columns * num_rows;
+    if (sums != nullptr) columns.sums += begin / code_sums.columns * num_rows;
+    return columns;
   }
 };
 

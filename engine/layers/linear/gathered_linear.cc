@@ -48,7 +48,7 @@ void GatheredLinear::Forward(const float* x, int64_t x_stride, int64_t num_rows,
   const LinearMatrix* const matrix = own_.matrix();
   std::optional<kernels::PackedActivationsView> packed;
   if (matrix != nullptr && !own_.HasAdapters(lora_slots, num_rows)) {
-    packed = matrix->PackedX(step_, num_rows);
+    packed = matrix->PackedX(step_, num_rows, step_.workspace->packed_activations);
     // With fewer tiles than ranks, each rank packs all of x.
     if (packed && packed->num_tiles() < step_.world_size()) packed.reset();
   }
@@ -64,6 +64,13 @@ void GatheredLinear::Forward(const float* x, int64_t x_stride, int64_t num_rows,
   }
   SendColumns(step_, peers, {&out_columns_, 1}, num_rows, out_features_);
   step_.communicator->Barrier();
+}
+
+std::optional<kernels::PackedActivationsView> GatheredLinear::PackedX(int64_t num_rows, const int32_t* lora_slots,
+                                                                      kernels::PackedActivations& buffer) const {
+  const LinearMatrix* const matrix = own_.matrix();
+  if (step_.world_size() > 1 || matrix == nullptr || own_.HasAdapters(lora_slots, num_rows)) return std::nullopt;
+  return matrix->PackedX(step_, num_rows, buffer);
 }
 
 void GatheredLinear::PackTogether(std::span<const PeerBuffers> peers, const LinearMatrix& matrix) const {

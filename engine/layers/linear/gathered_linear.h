@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,6 +28,17 @@ class GatheredLinear {
   // x: [num_rows, the rank's columns], with rows x_stride floats apart; y: [num_rows, out_features], contiguous. See
   // ModelInput for lora_slots, [num_rows] or null. All ranks call it together.
   void Forward(const float* x, int64_t x_stride, int64_t num_rows, float* y, const int32_t* lora_slots = nullptr) const;
+
+  // For an only rank, Forward in two steps: PackedX returns memory of `buffer` in which the caller packs x with
+  // PackTile, and ForwardPacked computes y. PackedX returns nullopt if the layer needs x itself.
+  std::optional<kernels::PackedActivationsView> PackedX(int64_t num_rows, const int32_t* lora_slots,
+                                                        kernels::PackedActivations& buffer) const;
+  void PackTile(const float* x, int64_t x_stride, const kernels::PackedActivationsView& to) const {
+    own_.matrix()->PackTile(step_, x, x_stride, to);
+  }
+  void ForwardPacked(const kernels::PackedActivationsView& x, float* y) const {
+    own_.matrix()->MultiplyPacked(step_, x, {own_.bias(), nullptr, 0, x.num_rows, y, out_features_});
+  }
 
   // The inputs of each rank, for callers of GatherColumns.
   const std::vector<Shard>& in_columns() const { return in_columns_; }

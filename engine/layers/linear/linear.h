@@ -33,6 +33,20 @@ class ColumnParallelLinear {
   void Forward(const float* x, int64_t x_stride, int64_t num_rows, float* y, int64_t y_stride,
                const int32_t* lora_slots = nullptr) const;
 
+  // See LinearWeight::MultiplyInRuns. Also returns false if an adapter changes any of the rows. use: a function of an
+  // OutputRun.
+  template <typename F>
+  bool ForwardInRuns(const float* x, int64_t x_stride, int64_t num_rows, int64_t num_slices, const int32_t* lora_slots,
+                     const F& use) const {
+    if (lora_.HasAdapters(lora_slots, num_rows)) return false;
+    // std::function stores a single reference without allocating memory.
+    return weight_.MultiplyInRuns(step_, bias(), x, x_stride, num_rows, num_slices,
+                                  [&use](const OutputRun& run) { use(run); });
+  }
+  void ReserveRuns(int64_t max_rows, int64_t num_slices) const {
+    LinearWeight::ReserveRuns(step_, max_rows, num_slices);
+  }
+
   // For GatheredLinear: the matrix if the layer has only one, else null; [out_features()] or null; and whether an
   // adapter changes any of the rows.
   const LinearMatrix* matrix() const { return weight_.matrix(); }

@@ -20,7 +20,7 @@ constexpr int64_t kTasksPerThread = 16;
 // An AMX kernel reads x again in each task if x has more than this many bytes. Then a task has at least
 // kMinPanelsOfLargeX panels, unless some threads would have no task. Such a task may have more multiply-adds, because
 // AMX does over 1e11 per second.
-constexpr int64_t kMaxCachedX = 1 << 20, kMinPanelsOfLargeX = 8;
+constexpr int64_t kMaxCachedX = 1 << 20, kMinPanelsOfLargeX = 8, kMaxWorkOfLargeX = int64_t{1} << 32;
 // Cost of packing one value of x, in multiply-adds.
 constexpr int64_t kPackingWork = 16;
 // A task computes whole groups of panels, because a kernel's tile can span several panels. With few rows of x, a tile
@@ -64,7 +64,9 @@ int64_t MaxTasks(const StepContext& step, const kernels::PackedActivationsView& 
     return MaxTasks(step, num_panels * kernels::kPanelRows * x.num_rows * x.num_columns);
   }
   const int64_t num_threads = step.threads->num_threads();
-  return num_threads * std::clamp(num_panels / num_threads / kMinPanelsOfLargeX, int64_t{1}, kTasksPerThread);
+  const int64_t work = num_panels * kernels::kPanelRows * x.num_rows * x.num_columns;
+  return std::max(num_threads * std::clamp(num_panels / num_threads / kMinPanelsOfLargeX, int64_t{1}, kTasksPerThread),
+                  work / kMaxWorkOfLargeX);
 }
 
 // Calls f(range, begin, end, first_row) for runs of panels of all ranges, on the rank's threads. The run has panels
@@ -89,28 +91,31 @@ void ForEachRunOfPanels(const StepContext& step, int64_t num_rows, int64_t num_c
 
 const float* BiasAt(const LinearCall& call, int64_t row) { return call.bias == nullptr ? nullptr : call.bias + row; }
 
-// Returns scratch for x in the format that the kernel of `matrix` reads, or nullopt if the kernel reads x unchanged.
+// Returns memory of `buffer` for x in the format that the kernel of `matrix` reads, or nullopt if the kernel reads x
+// unchanged.
 std::optional<kernels::PackedActivationsView> TilesFor(const kernels::PackedMatrix& matrix, const StepContext& step,
-                                                       int64_t num_rows) {
+                                                       int64_t num_rows, kernels::PackedActivations& buffer) {
   const kernels::PackedMatrixView& w = matrix.view();
   if (w.dtype != kernels::DType::kBFloat16 || step.kernels->tiles->linear_bfloat16 == nullptr) return std::nullopt;
-  return step.workspace->packed_activations.BFloat16(num_rows, w.num_columns, step.kernels->tiles->bfloat16_tile_rows);
+  return buffer.BFloat16(num_rows, w.num_columns, step.kernels->tiles->bfloat16_tile_rows);
 }
 
 std::optional<kernels::PackedActivationsView> TilesFor(const kernels::PackedQuantMatrix& matrix,
-                                                       const StepContext& step, int64_t num_rows) {
+                                                       const StepContext& step, int64_t num_rows,
+                                                       kernels::PackedActivations& buffer) {
   const kernels::CodeSums code_sums = matrix.view().code_sums();
-  return step.workspace->packed_activations.Int8(num_rows, matrix.view().num_columns, code_sums,
-                                                 step.kernels->tiles->Int8TileRows(num_rows, code_sums));
+  return buffer.Int8(num_rows, matrix.view().num_columns, code_sums,
+                     step.kernels->tiles->Int8TileRows(num_rows, code_sums));
 }
 
 std::optional<kernels::PackedActivationsView> TilesFor(const kernels::CheckpointQuantMatrix& /*matrix*/,
-                                                       const StepContext& /*step*/, int64_t /*num_rows*/) {
+                                                       const StepContext& /*step*/, int64_t /*num_rows*/,
+                                                       kernels::PackedActivations& /*buffer*/) {
   return std::nullopt;
 }
 
 std::optional<kernels::PackedActivationsView> TilesFor(const DenseMatrix& /*matrix*/, const StepContext& /*step*/,
-                                                       int64_t /*num_rows*/) {
+                                                       int64_t /*num_rows*/, kernels::PackedActivations& /*buffer*/) {
   return std::nullopt;
 }
 
@@ -124,39 +129,66 @@ PackFunction PackFunctionFor(const kernels::PackedQuantMatrix& /*matrix*/, const
   return step.kernels->tiles->pack_int8;
 }
 
-void MultiplyTiles(const kernels::PackedMatrix& matrix, const std::vector<Shard>& ranges, const StepContext& step,
+// Calls the kernel of `w` for panels [begin, end). y: [x.num_rows, w.num_rows].
+void MultiplyPanels(const StepContext& step, const kernels::PackedActivationsView& x,
+                    const kernels::PackedMatrixView& w, const LinearCall& call, int64_t begin, int64_t end) {
+  step.kernels->tiles->linear_bfloat16(x, w, call.bias, call.y, call.y_stride, begin, end);
+}
+void MultiplyPanels(const StepContext& step, const kernels::PackedActivationsView& x, const kernels::PackedQuantView& w,
+                    const LinearCall& call, int64_t begin, int64_t end) {
+  step.kernels->tiles->linear_quant(x, w, call.bias, call.y, call.y_stride, begin, end);
+}
+
+// Returns the call that computes the columns of y from `row` on.
+LinearCall CallFrom(const LinearCall& call, int64_t row) {
+  LinearCall part = call;
+  part.bias = BiasAt(call, row);
+  part.y += row;
+  return part;
+}
+
+template <typename Matrix>
+void MultiplyTiles(const Matrix& matrix, const std::vector<Shard>& ranges, const StepContext& step,
                    const kernels::PackedActivationsView& x, const LinearCall& call) {
   ForEachRunOfPanels(step, x.num_rows, x.num_columns, ranges, MaxTasks(step, x, TotalPanels(ranges)),
                      [&](const Shard& range, int64_t begin, int64_t end, int64_t row) {
-                       step.kernels->tiles->linear_bfloat16(x, matrix.view().Rows(range.begin, range.count),
-                                                            BiasAt(call, row), call.y + row, call.y_stride, begin, end);
+                       MultiplyPanels(step, x, matrix.view().Rows(range.begin, range.count), CallFrom(call, row), begin,
+                                      end);
                      });
 }
 
-void MultiplyTiles(const kernels::PackedQuantMatrix& matrix, const std::vector<Shard>& ranges, const StepContext& step,
-                   const kernels::PackedActivationsView& x, const LinearCall& call) {
-  ForEachRunOfPanels(step, x.num_rows, x.num_columns, ranges, MaxTasks(step, x, TotalPanels(ranges)),
-                     [&](const Shard& range, int64_t begin, int64_t end, int64_t row) {
-                       step.kernels->tiles->linear_quant(x, matrix.view().Rows(range.begin, range.count),
-                                                         BiasAt(call, row), call.y + row, call.y_stride, begin, end);
-                     });
+template <typename Matrix>
+void PackX(const Matrix& matrix, const StepContext& step, const float* x, int64_t x_stride,
+           const kernels::PackedActivationsView& tiles) {
+  const PackFunction pack = PackFunctionFor(matrix, step);
+  const int64_t work_per_tile = kPackingWork * tiles.tile_rows * tiles.num_columns;
+  ForEachRun(step, tiles.num_tiles(), 1, work_per_tile, MaxTasks(step, work_per_tile * tiles.num_tiles()),
+             [&](int64_t begin, int64_t end) {
+               for (int64_t tile = begin; tile < end; ++tile) pack(x, x_stride, tiles, tile);
+             });
 }
 
 template <typename Matrix>
 void PackAndMultiply(const Matrix& matrix, const std::vector<Shard>& ranges, const StepContext& step,
                      const kernels::PackedActivationsView& tiles, const LinearCall& call) {
-  const PackFunction pack = PackFunctionFor(matrix, step);
-  const int64_t work_per_tile = kPackingWork * tiles.tile_rows * tiles.num_columns;
-  ForEachRun(step, tiles.num_tiles(), 1, work_per_tile, MaxTasks(step, work_per_tile * tiles.num_tiles()),
-             [&](int64_t begin, int64_t end) {
-               for (int64_t tile = begin; tile < end; ++tile) pack(call.x, call.x_stride, tiles, tile);
-             });
+  PackX(matrix, step, call.x, call.x_stride, tiles);
   MultiplyTiles(matrix, ranges, step, tiles, call);
+}
+
+// Calls f(matrix) for the packed matrix in `matrices`. REQUIRES: it is packed.
+template <typename Variant, typename F>
+void WithPacked(const Variant& matrices, const F& f) {
+  if (const auto* packed = std::get_if<kernels::PackedMatrix>(&matrices)) {
+    f(*packed);
+  } else {
+    f(std::get<kernels::PackedQuantMatrix>(matrices));
+  }
 }
 
 void MultiplyBy(const kernels::PackedMatrix& matrix, const std::vector<Shard>& ranges, const StepContext& step,
                 const LinearCall& call) {
-  if (const std::optional<kernels::PackedActivationsView> tiles = TilesFor(matrix, step, call.num_rows)) {
+  if (const std::optional<kernels::PackedActivationsView> tiles =
+          TilesFor(matrix, step, call.num_rows, step.workspace->packed_activations)) {
     return PackAndMultiply(matrix, ranges, step, *tiles, call);
   }
   const int64_t work = call.num_rows * matrix.num_columns() * TotalPanels(ranges) * kernels::kPanelRows;
@@ -170,7 +202,8 @@ void MultiplyBy(const kernels::PackedMatrix& matrix, const std::vector<Shard>& r
 
 void MultiplyBy(const kernels::PackedQuantMatrix& matrix, const std::vector<Shard>& ranges, const StepContext& step,
                 const LinearCall& call) {
-  PackAndMultiply(matrix, ranges, step, *TilesFor(matrix, step, call.num_rows), call);
+  PackAndMultiply(matrix, ranges, step, *TilesFor(matrix, step, call.num_rows, step.workspace->packed_activations),
+                  call);
 }
 
 void MultiplyBy(const kernels::CheckpointQuantMatrix& matrix, const std::vector<Shard>& /*ranges*/,
@@ -273,7 +306,8 @@ void LinearMatrix::Reserve(const StepContext& step, int64_t max_rows) const {
     const size_t bytes = column_order_.size() * static_cast<size_t>(step.threads->num_threads()) * sizeof(float);
     if (unpacked.size_bytes() < bytes) unpacked = kernels::AlignedBuffer(bytes);
   }
-  std::visit([&](const auto& matrix) { TilesFor(matrix, step, max_rows); }, matrix_);
+  std::visit([&](const auto& matrix) { TilesFor(matrix, step, max_rows, step.workspace->packed_activations); },
+             matrix_);
 }
 
 void LinearMatrix::Multiply(const StepContext& step, const LinearCall& call) const {
@@ -285,27 +319,46 @@ void LinearMatrix::Multiply(const StepContext& step, const LinearCall& call) con
   std::visit([&](const auto& matrix) { MultiplyBy(matrix, ranges_, step, ordered); }, matrix_);
 }
 
-std::optional<kernels::PackedActivationsView> LinearMatrix::PackedX(const StepContext& step, int64_t num_rows) const {
+std::optional<kernels::PackedActivationsView> LinearMatrix::PackedX(const StepContext& step, int64_t num_rows,
+                                                                    kernels::PackedActivations& buffer) const {
   if (!column_order_.empty()) return std::nullopt;
-  return std::visit([&](const auto& matrix) { return TilesFor(matrix, step, num_rows); }, matrix_);
+  return std::visit([&](const auto& matrix) { return TilesFor(matrix, step, num_rows, buffer); }, matrix_);
 }
 
 void LinearMatrix::PackTile(const StepContext& step, const float* x, int64_t x_stride,
                             const kernels::PackedActivationsView& to) const {
-  if (const auto* packed = std::get_if<kernels::PackedMatrix>(&matrix_)) {
-    PackFunctionFor(*packed, step)(x, x_stride, to, 0);
-  } else {
-    PackFunctionFor(std::get<kernels::PackedQuantMatrix>(matrix_), step)(x, x_stride, to, 0);
-  }
+  WithPacked(matrix_, [&](const auto& matrix) { PackFunctionFor(matrix, step)(x, x_stride, to, 0); });
+}
+
+void LinearMatrix::Pack(const StepContext& step, const float* x, int64_t x_stride,
+                        const kernels::PackedActivationsView& to) const {
+  WithPacked(matrix_, [&](const auto& matrix) { PackX(matrix, step, x, x_stride, to); });
 }
 
 void LinearMatrix::MultiplyPacked(const StepContext& step, const kernels::PackedActivationsView& x,
                                   const LinearCall& call) const {
-  if (const auto* packed = std::get_if<kernels::PackedMatrix>(&matrix_)) {
-    MultiplyTiles(*packed, ranges_, step, x, call);
-  } else {
-    MultiplyTiles(std::get<kernels::PackedQuantMatrix>(matrix_), ranges_, step, x, call);
+  WithPacked(matrix_, [&](const auto& matrix) { MultiplyTiles(matrix, ranges_, step, x, call); });
+}
+
+std::optional<Shard> LinearMatrix::StoredRows(const Shard& rows) const {
+  int64_t first_row = 0;
+  for (const Shard& range : ranges_) {
+    const int64_t offset = rows.begin - first_row;
+    if (offset < range.count) {
+      if (offset % kernels::kPanelRows != 0 || offset + rows.count > range.count) return std::nullopt;
+      return Shard{range.begin + offset, rows.count};
+    }
+    first_row += range.count;
   }
+  return std::nullopt;
+}
+
+void LinearMatrix::MultiplyRows(const StepContext& step, const kernels::PackedActivationsView& x,
+                                const Shard& stored_rows, const float* bias, float* y, int64_t y_stride) const {
+  const LinearCall call{bias, nullptr, 0, x.num_rows, y, y_stride};
+  WithPacked(matrix_, [&](const auto& matrix) {
+    MultiplyPanels(step, x, matrix.view().Rows(stored_rows.begin, stored_rows.count), call, 0, NumPanels(stored_rows));
+  });
 }
 
 void LinearMatrix::UnpackRow(const StepContext& step, int64_t row, int thread, float* out) const {

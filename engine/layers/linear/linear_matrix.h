@@ -63,14 +63,24 @@ class LinearMatrix {
   void Reserve(const StepContext& step, int64_t max_rows) const;
   // Computes `call` on the rank's threads.
   void Multiply(const StepContext& step, const LinearCall& call) const;
-  // The two halves of Multiply, for a matrix whose kernel packs x, which may then be packed by several ranks. PackedX
-  // returns the rank's scratch, which is valid until the next call, or nullopt if the kernel does not pack x.
-  std::optional<kernels::PackedActivationsView> PackedX(const StepContext& step, int64_t num_rows) const;
+  // The two halves of Multiply, for a matrix whose kernel packs x, which several ranks or callers may then pack.
+  // PackedX returns memory of `buffer`, or nullopt if the kernel does not pack x.
+  std::optional<kernels::PackedActivationsView> PackedX(const StepContext& step, int64_t num_rows,
+                                                        kernels::PackedActivations& buffer) const;
+  // Packs x, [to.num_rows, to.num_columns] with rows x_stride floats apart, on the rank's threads.
+  void Pack(const StepContext& step, const float* x, int64_t x_stride, const kernels::PackedActivationsView& to) const;
   // Packs the single tile `to` of x. Several threads may pack different tiles.
   void PackTile(const StepContext& step, const float* x, int64_t x_stride,
                 const kernels::PackedActivationsView& to) const;
   // Computes `call` for the packed x.
   void MultiplyPacked(const StepContext& step, const kernels::PackedActivationsView& x, const LinearCall& call) const;
+  // Returns where the packed matrix stores `rows` of the result, or nullopt if these rows do not begin at a panel or
+  // are not next to each other.
+  std::optional<Shard> StoredRows(const Shard& rows) const;
+  // Multiplies the packed x by stored rows, which begin at a panel, on the calling thread. y: [x.num_rows,
+  // stored_rows.count], with rows y_stride floats apart; bias: [stored_rows.count] or null.
+  void MultiplyRows(const StepContext& step, const kernels::PackedActivationsView& x, const Shard& stored_rows,
+                    const float* bias, float* y, int64_t y_stride) const;
   // Writes one row as float32 to out, [num_columns]. Concurrent calls need different values of `thread`, all below
   // the rank's number of threads. REQUIRES: Reserve was called.
   void UnpackRow(const StepContext& step, int64_t row, int thread, float* out) const;

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,13 @@
 #include "engine/layers/load_context.h"
 
 namespace vllm {
+
+// Columns [begin, begin + count) of each slice of a result. gate and up are two slices, for example.
+struct OutputRun {
+  int64_t begin = 0;   // a multiple of kScaleColumns
+  int64_t count = 0;   // kScaleColumns, except at the end
+  float* y = nullptr;  // [slices, num_rows, count]; the receiver may change it
+};
 
 class LinearWeight {
  public:
@@ -42,6 +51,14 @@ class LinearWeight {
   void Multiply(const StepContext& step, const float* bias, const float* x, int64_t x_stride, int64_t num_rows,
                 float* y, int64_t y_stride) const;
 
+  // Like Multiply, for a large result that is read only once. Its columns are one slice, or two of equal size. Computes
+  // runs of columns, and calls use(run) on the thread that has computed the run, while it is in the L2 cache. Returns
+  // false, without calling `use`, if the result is small or the matrices do not allow it. Then call Multiply.
+  bool MultiplyInRuns(const StepContext& step, const float* bias, const float* x, int64_t x_stride, int64_t num_rows,
+                      int64_t num_slices, const std::function<void(const OutputRun&)>& use) const;
+  // Reserves the rank's scratch for MultiplyInRuns, in addition to that of Reserve.
+  static void ReserveRuns(const StepContext& step, int64_t max_rows, int64_t num_slices);
+
   // Writes one row as float32 to out, [num_columns()], for embedding lookups. See LinearMatrix::UnpackRow.
   void UnpackRow(const StepContext& step, int64_t row, int thread, float* out) const;
 
@@ -50,6 +67,14 @@ class LinearWeight {
     int64_t first_row = 0;
     LinearMatrix matrix;
   };
+  // Rows of one of the matrices, see LinearMatrix::StoredRows.
+  struct RowsInMatrix {
+    const LinearMatrix* matrix = nullptr;
+    Shard rows;
+  };
+  // Returns nullopt if no matrix stores all of `rows` next to each other, from a panel on.
+  std::optional<RowsInMatrix> Find(const Shard& rows) const;
+
   int64_t num_rows_ = 0;
   int64_t num_columns_ = 0;
   CalibrationRun* calibration_run_ = nullptr;  // null: not of a model that reads a calibration text

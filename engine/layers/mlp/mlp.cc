@@ -120,22 +120,51 @@ void Mlp::CutOff(int64_t num_rows, int64_t stride, float* gate, float* sums) con
   });
 }
 
-void Mlp::Activate(int64_t num_rows, float* gate, int64_t stride) const {
-  const int64_t size = shard_.count;
-  ForEachRow(step_, num_rows, 4 * size, [&](int64_t row) {
-    float* x = gate + row * stride;
-    if (gate_scale_ != 1.0f) step_.kernels->scale(x, gate_scale_, size);
-    if (clamped_swiglu_) {
-      return step_.kernels->clamped_swiglu(x, x + size, static_cast<float>(clamped_swiglu_->alpha),
-                                           static_cast<float>(clamped_swiglu_->limit), size, x);
-    }
-    step_.kernels->activation(activation_, x, gated_ ? x + size : nullptr, size, x);
-  });
+void Mlp::Activate(float* gate, const float* up, int64_t count, float* out) const {
+  if (gate_scale_ != 1.0f) step_.kernels->scale(gate, gate_scale_, count);
+  if (clamped_swiglu_) {
+    return step_.kernels->clamped_swiglu(gate, up, static_cast<float>(clamped_swiglu_->alpha),
+                                         static_cast<float>(clamped_swiglu_->limit), count, out);
+  }
+  step_.kernels->activation(activation_, gate, gated_ ? up : nullptr, count, out);
 }
 
 void Mlp::ForwardUp(const float* x, int64_t num_rows, float* y, int64_t y_stride, const int32_t* lora_slots) const {
+  const auto activate_run = [&](const OutputRun& run) {
+    for (int64_t row = 0; row < num_rows; ++row) {
+      float* const gate = run.y + row * run.count;
+      Activate(gate, gate + num_rows * run.count, run.count, y + row * y_stride + run.begin);
+    }
+  };
+  if (!gate_cutoff_ && up_.ForwardInRuns(x, hidden_size_, num_rows, num_up_slices(), lora_slots, activate_run)) return;
   up_.Forward(x, hidden_size_, num_rows, y, y_stride, lora_slots);
-  Activate(num_rows, y, y_stride);
+  if (gate_cutoff_) CutOff(num_rows, y_stride, y, y + num_rows * y_stride);
+  const int64_t size = shard_.count;
+  ForEachRow(step_, num_rows, 4 * size, [&](int64_t row) {
+    float* const gate = y + row * y_stride;
+    Activate(gate, gate + size, size, gate);
+  });
+}
+
+bool Mlp::ForwardInRuns(const float* x, int64_t num_rows, float* out, const int32_t* lora_slots) const {
+  if (gate_cutoff_) return false;
+  const std::optional<kernels::PackedActivationsView> packed =
+      down_.PackedX(num_rows, lora_slots, step_.workspace->packed_intermediate);
+  if (!packed || packed->scale_columns() > kernels::kScaleColumns) return false;
+  const auto pack_run = [&](const OutputRun& run) {
+    for (int64_t row = 0; row < num_rows; ++row) {
+      float* const gate = run.y + row * run.count;
+      Activate(gate, gate + num_rows * run.count, run.count, gate);
+    }
+    for (int64_t tile = 0; tile < packed->num_tiles(); ++tile) {
+      const int64_t begin = packed->tile_begin(tile), end = packed->tile_begin(tile + 1);
+      down_.PackTile(run.y + begin * run.count, run.count,
+                     packed->Rows(begin, end - begin).Columns(run.begin, run.count));
+    }
+  };
+  if (!up_.ForwardInRuns(x, hidden_size_, num_rows, num_up_slices(), lora_slots, pack_run)) return false;
+  down_.ForwardPacked(*packed, out);
+  return true;
 }
 
 void Mlp::ForwardDown(const GatheredRows& activations, int64_t num_rows, float* y, const int32_t* lora_slots) const {
@@ -147,10 +176,10 @@ void Mlp::ForwardDown(const GatheredRows& activations, int64_t num_rows, float* 
 
 void Mlp::ForwardRows(const float* x, int64_t num_rows, float* scratch, float* out, const int32_t* lora_slots) const {
   const int64_t stride = up_.out_features();
-  up_.Forward(x, hidden_size_, num_rows, scratch, stride, lora_slots);
-  if (gate_cutoff_) CutOff(num_rows, stride, scratch, scratch + num_rows * stride);
-  Activate(num_rows, scratch, stride);
-  down_.Forward(scratch, stride, num_rows, out, lora_slots);
+  if (!ForwardInRuns(x, num_rows, out, lora_slots)) {
+    ForwardUp(x, num_rows, scratch, stride, lora_slots);
+    down_.Forward(scratch, stride, num_rows, out, lora_slots);
+  }
   if (down_scale_ == 1.0f) return;
   ForEachRow(step_, num_rows, hidden_size_,
              [&](int64_t row) { step_.kernels->scale(out + row * hidden_size_, down_scale_, hidden_size_); });

@@ -56,9 +56,12 @@ class Mlp {
     return std::min(num_rows, rows_at_once_) * (up_.out_features() + (gate_cutoff_ ? 2 : 0));
   }
   void Reserve(int64_t max_rows) const {
-    if (gate_cutoff_) ReserveGather(step_, std::min(max_rows, rows_at_once_), intermediate_size_);
-    up_.Reserve(std::min(max_rows, rows_at_once_));
-    down_.Reserve(std::min(max_rows, rows_at_once_));
+    const int64_t num_rows = std::min(max_rows, rows_at_once_);
+    if (gate_cutoff_) ReserveGather(step_, num_rows, intermediate_size_);
+    up_.Reserve(num_rows);
+    up_.ReserveRuns(num_rows, num_up_slices());
+    down_.PackedX(num_rows, nullptr, step_.workspace->packed_intermediate);
+    down_.Reserve(num_rows);
   }
   // x, out: [num_rows, hidden_size]; scratch: [scratch_floats(num_rows)]; lora_slots: [num_rows] or null.
   void Forward(const float* x, int64_t num_rows, float* scratch, float* out, const int32_t* lora_slots) const;
@@ -68,7 +71,7 @@ class Mlp {
   // Number of floats that ForwardUp writes per row.
   int64_t up_floats() const { return up_.out_features(); }
   // Writes the rank's intermediate activations, [num_rows, down_columns() of the rank], to y, which has rows y_stride
-  // floats apart and up_floats() each. REQUIRES: no gate_cutoff.
+  // floats apart and up_floats() each. With gate_cutoff, y is followed by scratch of 2 * num_rows floats.
   void ForwardUp(const float* x, int64_t num_rows, float* y, int64_t y_stride, const int32_t* lora_slots) const;
   // The intermediate columns of each rank.
   const std::vector<Shard>& down_columns() const { return down_.in_columns(); }
@@ -78,10 +81,15 @@ class Mlp {
   void ForwardDown(const GatheredRows& activations, int64_t num_rows, float* y, const int32_t* lora_slots) const;
 
  private:
-  void Activate(int64_t num_rows, float* gate, int64_t stride) const;
+  int64_t num_up_slices() const { return gated_ ? 2 : 1; }
+  // Applies the activation to `count` columns of a row. Changes `gate`, which may be `out`.
+  void Activate(float* gate, const float* up, int64_t count, float* out) const;
   // Applies gate_cutoff. gate: [num_rows, stride], of which this rank has shard_.count columns; sums: scratch of [2,
   // num_rows].
   void CutOff(int64_t num_rows, int64_t stride, float* gate, float* sums) const;
+  // Like ForwardRows without down_scale, but packs the activations of each run instead of writing them to memory.
+  // Returns false, without computing anything, if that is not possible.
+  bool ForwardInRuns(const float* x, int64_t num_rows, float* out, const int32_t* lora_slots) const;
   void ForwardRows(const float* x, int64_t num_rows, float* scratch, float* out, const int32_t* lora_slots) const;
 
   const StepContext& step_;
