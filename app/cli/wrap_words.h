@@ -1,4 +1,4 @@
-// Wraps help texts. Pure functions; any thread.
+// Wraps texts at spaces. Pure functions; any thread.
 #pragma once
 
 #include <cstddef>

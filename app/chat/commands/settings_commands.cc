@@ -1,15 +1,20 @@
 #include "app/chat/commands/settings_commands.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <utility>
 #include <vector>
 
 #include "app/chat/commands/display_commands.h"
+#include "app/cli/wrap_words.h"
 #include "app/installed/weight_summary.h"
 #include "app/output/request_stats.h"
 #include "app/output/size_text.h"
 #include "app/terminal/output_stream.h"
+#include "app/terminal/progress_line.h"
 #include "engine/config/errors.h"
 #include "engine/lora/lora_adapter.h"
 
@@ -48,6 +53,9 @@ std::string OutsideText(const ChatSession& session) {
                                                : "the oldest " + std::to_string(num_dropped) + " turns";
   return turns + " (context-shift " + session.settings().Text("context-shift").value_or("half") + ")";
 }
+
+// Returns true if the model has answered since the program began.
+bool HasAnswer(const ChatSession& session) { return session.last_stats().num_prompt_tokens > 0; }
 
 }  // namespace
 
@@ -135,8 +143,9 @@ SlashResult InfoCommand(const std::string&, ChatSession& session) {
   PrintNote("  outside  " + OutsideText(session));
   const SchedulerStats& stats = session.model().engine->stats();
   const RequestStats& last = session.last_stats();
-  PrintNote("  cached   " + std::to_string(last.num_cached_tokens) + " of the last " +
-            std::to_string(last.num_prompt_tokens) + " prompt tokens; " + PercentText(stats.kv_cache_usage) +
+  const std::string cached = std::to_string(last.num_cached_tokens) + " of the last " +
+                             std::to_string(last.num_prompt_tokens) + " prompt tokens; ";
+  PrintNote("  cached   " + (HasAnswer(session) ? cached : "") + PercentText(stats.kv_cache_usage) +
             " of the KV cache (" + std::to_string(config.cache.num_blocks) + " blocks) in use");
   if (!session.lora().empty()) PrintNote("  adapter  " + session.lora());
   if (session.preset()) PrintNote("  preset   " + session.preset()->preset().name);
@@ -151,8 +160,13 @@ SlashResult InfoCommand(const std::string&, ChatSession& session) {
 }
 
 SlashResult StatsCommand(const std::string&, ChatSession& session) {
-  PrintNote(RequestStatsText(session.last_stats()));
-  for (const std::string& text : StatsLines(*session.model().engine)) PrintNote(text);
+  // Lines for a script are not wrapped.
+  const size_t width = isatty(STDERR_FILENO) == 1 ? static_cast<size_t>(TerminalColumns(STDERR_FILENO)) : SIZE_MAX;
+  std::string text;
+  AppendWrapped(HasAnswer(session) ? RequestStatsText(session.last_stats()) : "no answer yet", 2, 0, width, text);
+  for (const std::string& line : StatsLines(*session.model().engine)) AppendWrapped(line, 2, 0, width, text);
+  text.pop_back();
+  PrintNoteLines(text);
   return {};
 }
 
