@@ -3,8 +3,9 @@
 
     bench/peers_table.py NAME=FIGURES.json...
 
-Each row shows the medians of up to two measurements of one model. The last column is vllmcli's share of the bound
-(bench/gguf_bounds.py): the median over the rounds.
+Each row shows the medians of up to two measurements of one model. "vs the better" is the median over the rounds of
+vllmcli's speed divided by that of the fastest other program in the same round. The last column is vllmcli's share of
+the bound (bench/gguf_bounds.py), the median over the rounds as well.
 """
 import json
 import statistics
@@ -17,6 +18,14 @@ ROWS = [("prefill of {}", {"512": "prefill 512", "2,048": "prefill 2048"}),
 
 def show(value):
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def median_ratio(figures):
+    """Returns None if there are only figures of vllmcli."""
+    others = [values for name, values in figures.items() if name not in ("vllmcli", "bound")]
+    if not others:
+        return None
+    return statistics.median(ours / max(theirs) for ours, *theirs in zip(figures["vllmcli"], *others))
 
 
 def main():
@@ -39,8 +48,7 @@ def main():
     for label, tasks in rows:
         medians = [{name: statistics.median(values) for name, values in of_task.items()} for of_task in tasks]
         cells = [" / ".join(show(m[name]) for m in medians if name in m) for name in names]
-        others = [max((m[name] for name in names[1:] if name in m), default=None) for m in medians]
-        ratios = [f"{m['vllmcli'] / other:.2f}" for m, other in zip(medians, others) if other]
+        ratios = [f"{ratio:.2f}" for ratio in map(median_ratio, tasks) if ratio]
         shares = [statistics.median(a / b for a, b in zip(t["vllmcli"], t["bound"])) * 100 for t in tasks]
         cells += [" / ".join(ratios), " / ".join(f"{share:.0f}" for share in shares) + " %"]
         print(f"| {label} | " + " | ".join(cells) + " |")
