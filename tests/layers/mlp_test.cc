@@ -13,6 +13,7 @@
 #include "engine/lora/lora_adapter.h"
 #include "engine/lora/lora_layers.h"
 #include "kernels/isa/kernels_for.h"
+#include "tests/support/allocation_counter.h"
 #include "tests/support/memory_weights.h"
 #include "tests/support/random_values.h"
 #include "tests/support/test_isa.h"
@@ -224,6 +225,19 @@ TEST_F(MlpTest, OneScalePerRowOfActivations) {
   AddRowScaledCodes("up_proj", kIntermediate, kHidden);
   AddRowScaledCodes("down_proj", kHidden, kIntermediate);
   ExpectSameBits(kInRuns);
+}
+
+TEST_F(MlpTest, DoesNotAllocateMemoryInRuns) {
+  AddGatedFloats();
+  config_.model.quantization.method = QuantizationMethod::kInt8;
+  const Mlp mlp = Load();
+  mlp.Reserve(kRows);
+  const std::vector<float> x = Floats(kRows * kHidden);
+  std::vector<float> scratch(static_cast<size_t>(mlp.scratch_floats(kRows))), y(x.size());
+  mlp.Forward(x.data(), kRows, scratch.data(), y.data(), nullptr);  // kernels allocate in their first call
+  const uint64_t before = testing_support::NumAllocations();
+  mlp.Forward(x.data(), kRows, scratch.data(), y.data(), nullptr);
+  EXPECT_EQ(testing_support::NumAllocations() - before, 0u);
 }
 
 TEST_F(MlpTest, AdapterOfUp) { ExpectSameBitsWithAdapter("up_proj", kIntermediate, kHidden); }

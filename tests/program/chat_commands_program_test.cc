@@ -299,6 +299,16 @@ TEST_F(ChatCommandsTest, InfoNamesTheTypeOfTheWeights) {
   EXPECT_NE(quantized.err.find("LlamaForCausalLM, bfloat16 quantized to int4\n"), std::string::npos) << quantized.err;
 }
 
+TEST_F(ChatCommandsTest, StatsAreOfTheLastAnswerIfThereIsOne) {
+  const ProgramResult none = Chat("none", "/stats\n/info\n");
+  EXPECT_NE(none.err.find("no answer yet\n"), std::string::npos) << none.err;
+  EXPECT_EQ(none.err.find("prompt tokens; "), std::string::npos) << none.err;
+  const ProgramResult one = Chat("one", "Hello\n/stats\n/info\n");
+  EXPECT_EQ(one.err.find("no answer yet"), std::string::npos) << one.err;
+  EXPECT_NE(one.err.find(" cached) at "), std::string::npos) << one.err;
+  EXPECT_NE(one.err.find("prompt tokens; "), std::string::npos) << one.err;
+}
+
 TEST_F(ChatCommandsTest, ModelIsSwitchedInTheConversation) {
   const std::string other = CopyGuideModel(temp_.path() + "/other", {.context = 512});
   const ProgramResult result =

@@ -18,8 +18,8 @@ constexpr int64_t kMaxWorkPerTask = 1 << 28;
 // Fast threads take over tasks of slow ones. At the end they wait for the last task, so tasks are small.
 constexpr int64_t kTasksPerThread = 16;
 // An AMX kernel reads x again in each task if x has more than this many bytes. Then a task has at least
-// kMinPanelsOfLargeX panels, unless some threads would have no task. Such a task may have more multiply-adds, because
-// AMX does over 1e11 per second.
+// kMinPanelsOfLargeX panels, unless some threads would have no task. Such a task may have more multiply-adds, up to
+// about kMaxWorkOfLargeX, because AMX does over 1e11 per second.
 constexpr int64_t kMaxCachedX = 1 << 20, kMinPanelsOfLargeX = 8, kMaxWorkOfLargeX = int64_t{1} << 32;
 // Cost of packing one value of x, in multiply-adds.
 constexpr int64_t kPackingWork = 16;
