@@ -9,7 +9,7 @@
 // them.
 static int64_t Int8TileRows(int64_t num_rows, const CodeSums& code_sums) {
   constexpr int32_t kZeroOfBytes = 128;  // the zero point of eight-bit codes, which the VNNI kernels need not unpack
-  int64_t min_rows = kTileRows + 1;
+  int64_t min_rows = 2 * kTileRows + 1;
   if (code_sums.columns == 16) return kTileRows;
   if (code_sums.columns == kRowColumns) min_rows = 8;
   if (code_sums.columns == kScaleColumns) min_rows = 24;
