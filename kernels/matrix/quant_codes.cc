@@ -8,6 +8,8 @@ namespace {
 
 constexpr PackedQuantForm kSigned4 = {4, 32, false, 8};
 constexpr PackedQuantForm kSigned4WithMinimums = {4, 32, true, 8};
+constexpr PackedQuantForm kWideSigned4 = {4, kScaleColumns, false, 8};
+constexpr PackedQuantForm kWideSigned4WithMinimums = {4, kScaleColumns, true, 8};
 constexpr PackedQuantForm kUnsigned4 = {4, 32, true, 0};
 constexpr PackedQuantForm kSuper4 = {4, 32, true, 0, nullptr, true};
 constexpr PackedQuantForm kSuper5 = {5, 32, true, 0, nullptr, true};
@@ -177,10 +179,14 @@ int32_t MiddleOf(const CheckpointQuantMatrixView& w) { return w.format == QuantF
 std::optional<PackedQuantForm> GroupForm(const CheckpointQuantMatrixView& w) {
   if (!GroupsAreWholeRuns(w, kBlockColumns)) return std::nullopt;
   const bool symmetric = w.zeros == nullptr && w.float_zeros == nullptr && w.zero_point == MiddleOf(w);
-  if (w.format == QuantFormat::kGroupUInt4) return symmetric ? kSigned4 : kSigned4WithMinimums;
+  const bool is_wide = GroupsAreWholeRuns(w, kScaleColumns);
+  if (w.format == QuantFormat::kGroupUInt4) {
+    if (is_wide) return symmetric ? kWideSigned4 : kWideSigned4WithMinimums;
+    return symmetric ? kSigned4 : kSigned4WithMinimums;
+  }
   if (!symmetric) return kUnsigned8;
   if (w.has_scale_per_input_row && w.num_groups == 1 && w.num_columns <= kRowColumns) return kInt8RowForm;
-  return GroupsAreWholeRuns(w, kScaleColumns) ? kInt8Form : kSigned8;
+  return is_wide ? kInt8Form : kSigned8;
 }
 
 float GroupScale(const CheckpointQuantMatrixView& w, int64_t index) {

@@ -125,6 +125,25 @@ TEST_F(QuantCodesTest, InputsWithOneScaleNeedWeightsWithOneScalePerRow) {
   EXPECT_EQ(scale_columns(groups, 256), kScaleColumns);
 }
 
+TEST_F(QuantCodesTest, FourBitGroupsOf128ColumnsKeepOneScale) {
+  const auto form = [](int64_t group_columns, int32_t zero_point) {
+    CheckpointQuantMatrix::Groups groups{
+        .group_of_chunk = {}, .num_groups = 512 / group_columns, .zero_point = zero_point};
+    for (int32_t column = 0; column < 512; column += 16) {
+      groups.group_of_chunk.push_back(column / static_cast<int32_t>(group_columns));
+    }
+    return *PackedFormOf(CheckpointQuantMatrix(QuantFormat::kGroupUInt4, 1, 512, groups).view());
+  };
+  EXPECT_EQ(form(512, 8).scale_columns, 128);
+  EXPECT_EQ(form(256, 8).scale_columns, 128);
+  EXPECT_EQ(form(128, 8).scale_columns, 128);
+  EXPECT_EQ(form(64, 8).scale_columns, 32);
+  EXPECT_EQ(form(32, 8).scale_columns, 32);
+  EXPECT_FALSE(form(128, 8).has_minimums);
+  EXPECT_EQ(form(128, 7).scale_columns, 128);
+  EXPECT_TRUE(form(128, 7).has_minimums);
+}
+
 TEST_F(QuantCodesTest, GroupsThatBeginInsideABlockAndFloat8HaveNoPackedForm) {
   const CheckpointQuantMatrix matrix(QuantFormat::kGroupUInt4, 1, 64,
                                      {.group_of_chunk = {0, 1, 1, 1}, .num_groups = 2});

@@ -139,6 +139,8 @@ constexpr PackedQuantForm kForms[] = {kInt8Form,
                                       {4, 32, false, 8},
                                       {4, 32, true, 8},
                                       {4, 32, true, 0},
+                                      {4, 128, false, 8},
+                                      {4, 128, true, 8},
                                       {5, 32, true, 0, nullptr, true},
                                       {4, 32, true, 0, nullptr, true},
                                       {4, 32, false, 128, kIQ4_NLLevels, true}};

@@ -165,61 +165,11 @@ template <int kUnroll, int kRows, int kPanels>
   }
 }
 
-// Kernel for weights with as many scales as x: one per 128 columns, or one per row.
-struct WideScaleTile : WideScaleShape {
-  const PackedQuantView& w;
-  TileOutput output;
-  int64_t panel_bytes;
-
-  template <int kRows, int kPanels>
-  void Run(const TileInput& x, int64_t row, int64_t panel) const {
-    const uint8_t* codes[kPanels];
-    const uint16_t* scales[kPanels];
-    const int64_t num_runs = w.num_blocks() * kBlockColumns / 4;
-    const int64_t num_scales = x.num_scales, runs_per_scale = w.scale_columns / 4;
-    for (int p = 0; p < kPanels; ++p) {
-      codes[p] = w.codes + (panel + p) * panel_bytes;
-      scales[p] = w.scales + (panel + p) * num_scales * kPanelRows;
-    }
-    const int64_t stride = x.num_rows;
-    PanelPrefetch<kRows, kPanels> ahead(x, codes[0], panel_bytes);
-    const uint32_t* units = x.units + row;
-    const float* x_scales = x.scales + row;
-    const int32_t* offsets = x.offsets + row;
-    typename FloatAccumulators<kRows, kPanels>::Storage sums_storage;
-    FloatAccumulators<kRows, kPanels> sums(sums_storage);
-    IntTile<IntSums, kRows, kPanels> t;
-    int64_t run = 0;
-    for (int64_t scale = 0; run < num_runs; ++scale) {
-      output.template Prefetch<kRows, kPanels, 3>(x.begin + row, panel, num_scales - 1 - scale);
-      t.Start(offsets);
-      offsets += stride;
-      const int64_t end = run + runs_per_scale < num_runs ? run + runs_per_scale : num_runs;
-      AddByteRuns<1>(codes, ahead, run * 64, end - run, units, stride, t);
-      units += (end - run) * stride;
-      run = end;
-      sums.Hide();
-      Vec w_scale[kPanels];
-      Unroll<kPanels>([&](auto p) { w_scale[p] = Vec::LoadFloat16(scales[p] + scale * kPanelRows); });
-      Unroll<kRows>([&](auto r) {
-        const Vec x_scale = Vec::Set1(x_scales[r]);
-        Unroll<kPanels>(
-            [&](auto p) { sums.Set(r, p, Vec::Fma(Vec::Mul(t.ToFloat(r, p), w_scale[p]), x_scale, sums.Get(r, p))); });
-      });
-      x_scales += stride;
-    }
-    Unroll<kPanels>([&](auto p) {
-      Vec column[kRows];
-      Unroll<kRows>([&](auto r) { column[r] = sums.Get(r, p); });
-      output.StoreRows(x.begin + row, panel + p, column);
-    });
-  }
-};
-
 // Multiplies blocks of one-byte codes by the units of x. A block consists of runs of 64 bytes.
 struct ByteRuns {
   using Sums = IntSums;
   using Shape = NarrowScaleShape;
+  using WideShape = WideScaleShape;  // with as many scales as x
   static constexpr int kMaxFloatRegisters = 8;
 
   // Adds a block of each panel.
@@ -230,6 +180,14 @@ struct ByteRuns {
     // Unrolled for three or four rows and one panel, where loop overhead would outweigh the dot products.
     constexpr int kUnroll = kRows > 2 && kRows * kPanels <= 4 ? 4 : 1;
     AddByteRuns<kUnroll>(codes, ahead, block * kBlockColumns * kPanelRows, kBlockColumns / 4, units, stride, t);
+  }
+  // Adds blocks [block, end) of each panel.
+  template <int kRows, int kPanels>
+  [[gnu::always_inline]] void AddBlocks(const uint8_t* const (&codes)[kPanels], PanelPrefetch<kRows, kPanels>& ahead,
+                                        int64_t block, int64_t end, const uint32_t* units, int64_t stride,
+                                        IntTile<Sums, kRows, kPanels>& t) const {
+    const int64_t num_runs = (end - block) * kBlockColumns / 4;
+    AddByteRuns<1>(codes, ahead, block * kBlockColumns * kPanelRows, num_runs, units, stride, t);
   }
 };
 
@@ -336,12 +294,25 @@ struct CodeIsLevel {
     FourBitCodes::Load(p, low, high);
   }
 };
+// Like CodeIsLevel, with sums that may cover more than 32 columns.
+struct WideCodeIsLevel {
+  using Loaded = SixBitCodes;
+  using Sums = SixBitSums;
+  using Shape = SixBitShape;
+
+  [[gnu::always_inline]] void Load(const uint8_t* p, SixBitCodes& low, SixBitCodes& high) const {
+    const Bytes bytes = Bytes::Load(p);
+    low = SixBitCodes::From(bytes.And(15));
+    high = SixBitCodes::From(bytes.template ShiftRight<4>().And(15));
+  }
+};
 
 // Like ByteRuns, for four-bit codes, two per byte.
 template <typename Reader>
 struct FourBitRuns {
   using Sums = typename Reader::Sums;
   using Shape = typename Reader::Shape;
+  using WideShape = Shape;
   static constexpr int kMaxFloatRegisters = 8;
   Reader reader;
 
@@ -369,6 +340,76 @@ struct FourBitRuns {
     }
 #pragma GCC unroll 1
     for (int64_t run = 0; run < kRuns; ++run) add(run);
+  }
+  template <int kRows, int kPanels>
+  [[gnu::always_inline]] void AddBlocks(const uint8_t* const (&codes)[kPanels], PanelPrefetch<kRows, kPanels>& ahead,
+                                        int64_t block, int64_t end, const uint32_t* units, int64_t stride,
+                                        IntTile<Sums, kRows, kPanels>& t) const {
+    for (; block < end; ++block) {
+      AddBlock<kRows, kPanels>(codes, ahead, block, units, stride, t);
+      units += kBlockColumns / 4 * stride;
+    }
+  }
+};
+
+// Kernel for weights with as many scales as x: one per 128 columns, or one per row.
+template <typename Runs, bool kMinimums>
+struct WideScaleTile : Runs::WideShape {
+  Runs runs;
+  const PackedQuantView& w;
+  TileOutput output;
+  int64_t panel_bytes;
+
+  template <int kRows, int kPanels>
+  void Run(const TileInput& x, int64_t row, int64_t panel) const {
+    const int64_t num_blocks = w.num_blocks(), num_scales = x.num_scales;
+    const int64_t blocks_per_scale = w.scale_columns / kBlockColumns;
+    const uint8_t* codes[kPanels];
+    const uint16_t *scales[kPanels], *minimums[kPanels];
+    for (int p = 0; p < kPanels; ++p) {
+      codes[p] = w.codes + (panel + p) * panel_bytes;
+      scales[p] = w.scales + (panel + p) * num_scales * kPanelRows;
+      if constexpr (kMinimums) minimums[p] = w.minimums + (panel + p) * num_scales * kPanelRows;
+    }
+    const int64_t stride = x.num_rows;
+    PanelPrefetch<kRows, kPanels> ahead(x, codes[0], panel_bytes);
+    const uint32_t* units = x.units + row;
+    const float *x_scales = x.scales + row, *x_sums = kMinimums ? x.sums + row : nullptr;
+    const int32_t* offsets = x.offsets + row;
+    typename FloatAccumulators<kRows, kPanels>::Storage sums_storage;
+    FloatAccumulators<kRows, kPanels> sums(sums_storage);
+    IntTile<typename Runs::Sums, kRows, kPanels> t;
+    int64_t block = 0;
+    for (int64_t scale = 0; block < num_blocks; ++scale) {
+      output.template Prefetch<kRows, kPanels, 3>(x.begin + row, panel, num_scales - 1 - scale);
+      t.Start(offsets);
+      offsets += stride;
+      const int64_t end = block + blocks_per_scale < num_blocks ? block + blocks_per_scale : num_blocks;
+      runs.template AddBlocks<kRows, kPanels>(codes, ahead, block, end, units, stride, t);
+      units += (end - block) * kBlockColumns / 4 * stride;
+      block = end;
+      sums.Hide();
+      Vec w_scale[kPanels], minimum[kPanels];
+      Unroll<kPanels>([&](auto p) {
+        w_scale[p] = Vec::LoadFloat16(scales[p] + scale * kPanelRows);
+        if constexpr (kMinimums) minimum[p] = Vec::LoadFloat16(minimums[p] + scale * kPanelRows);
+      });
+      Unroll<kRows>([&](auto r) {
+        const Vec x_scale = Vec::Set1(x_scales[r]);
+        Unroll<kPanels>([&](auto p) {
+          Vec product = Vec::Mul(t.ToFloat(r, p), w_scale[p]);
+          if constexpr (kMinimums) product = Vec::Fma(Vec::Set1(x_sums[r]), minimum[p], product);
+          sums.Set(r, p, Vec::Fma(product, x_scale, sums.Get(r, p)));
+        });
+      });
+      x_scales += stride;
+      if constexpr (kMinimums) x_sums += stride;
+    }
+    Unroll<kPanels>([&](auto p) {
+      Vec column[kRows];
+      Unroll<kRows>([&](auto r) { column[r] = sums.Get(r, p); });
+      output.StoreRows(x.begin + row, panel + p, column);
+    });
   }
 };
 
@@ -455,7 +496,11 @@ static void LinearQuant(const PackedActivationsView& x, const PackedQuantView& w
     if (w.has_minimums) return run(runs, Int<32>(), Float16Scales<32, true>());
     run(runs, Int<32>(), Float16Scales<32, false>());
   };
-  const bool has_supers = w.supers != nullptr;
+  const auto wide = [&](auto runs, auto has_minimums) {
+    RunTiles(WideScaleTile<decltype(runs), has_minimums.value>{{}, runs, w, output, panel_bytes}, x, panel_begin,
+             panel_end);
+  };
+  const bool has_supers = w.supers != nullptr, is_wide = w.scale_columns >= kScaleColumns;
   if (w.levels != nullptr && has_supers) {
     return run(FourBitRuns<TableLevels>{TableLevels(w.levels)}, Int<32>(), SuperScales<32, false>());
   }
@@ -463,10 +508,12 @@ static void LinearQuant(const PackedActivationsView& x, const PackedQuantView& w
     return run(FourBitRuns<TableLevels>{TableLevels(w.levels)}, Int<32>(), Float16Scales<32, false>());
   }
   if (w.bits == 4 && has_supers) return run(FourBitRuns<CodeIsLevel>(), Int<32>(), SuperScales<32, true>());
+  if (w.bits == 4 && is_wide && w.has_minimums) return wide(FourBitRuns<WideCodeIsLevel>(), std::true_type());
+  if (w.bits == 4 && is_wide) return wide(FourBitRuns<WideCodeIsLevel>(), std::false_type());
   if (w.bits == 4) return by_32(FourBitRuns<CodeIsLevel>());
   if (w.bits == 5 && has_supers) return run(FiveBitRuns(), Int<32>(), SuperScales<32, true>());
   if (w.bits == 5) return by_32(FiveBitRuns());
   if (w.bits == 6) return run(SixBitRuns(), Int<16>(), SuperScales<16, false>());
-  if (w.scale_columns == 32) return by_32(ByteRuns());
-  RunTiles(WideScaleTile{{}, w, output, panel_bytes}, x, panel_begin, panel_end);
+  if (!is_wide) return by_32(ByteRuns());
+  wide(ByteRuns(), std::false_type());
 }

@@ -89,7 +89,11 @@ class QuantPasses {
       Vec sum[kRows];
       Unroll<kRows>([&](auto r) { sum[r] = Vec::Load(from + r * kPanelRows); });
       Unroll<kRows>([&](auto r) {
-        sum[r] = Vec::Fma(Vec::Mul(FloatDots(dots + r * kPanelRows), w_scale), Vec::Set1(x_scales[r]), sum[r]);
+        Vec product = Vec::Mul(FloatDots(dots + r * kPanelRows), w_scale);
+        if constexpr (Scales::kHasMinimums) {
+          product = Vec::Fma(Vec::Set1(terms->x_sums[r]), Vec::Load(terms->minimums), product);
+        }
+        sum[r] = Vec::Fma(product, Vec::Set1(x_scales[r]), sum[r]);
       });
       Unroll<kRows>([&](auto r) { sum[r].Store(to + r * kPanelRows); });
       return;
@@ -432,6 +436,10 @@ static void LinearQuant(const PackedActivationsView& x, const PackedQuantView& w
     return run(UnpackLevels{codes, CodeLevels(w.levels)}, Int<32>(), Float16Scales<32, false>());
   }
   if (w.bits == 4 && has_supers) return run(UnpackFourBits{codes}, Int<32>(), SuperScales<32, true>());
+  if (w.bits == 4 && w.scale_columns == kScaleColumns) {
+    if (w.has_minimums) return run(UnpackFourBits{codes}, Int<kWide>(), Float16Scales<kWide, true>());
+    return run(UnpackFourBits{codes}, Int<kWide>(), Float16Scales<kWide, false>());
+  }
   if (w.bits == 4) return by_32(UnpackFourBits{codes});
   if (w.bits == 5 && has_supers) return run(UnpackFiveBits{codes}, Int<32>(), SuperScales<32, true>());
   if (w.bits == 5) return by_32(UnpackFiveBits{codes});
