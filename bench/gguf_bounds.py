@@ -8,10 +8,11 @@ import struct
 # products / (dot products + multiplications + multiply-adds). K-quants also multiply 8 scales and minimums by super scales,
 # once for the 12 rows of a tile.
 K_QUANTS = 32 / (41 + 8 / 12)
-SCALE_BOUND = {"bfloat16": 1.0, "int8": 32 / 34, "int4": 32 / 37, "Q8_0": 32 / 37, "Q4_0": 32 / 37, "Q4_1": 32 / 41,
-               "Q5_0": 32 / 37, "Q4_K": K_QUANTS, "Q5_K": K_QUANTS, "Q6_K": K_QUANTS}
+# "int4/128" is the form of 4-bit checkpoints with a scale per 128 columns.
+SCALE_BOUND = {"bfloat16": 1.0, "int8": 32 / 34, "int4/128": 32 / 34, "int4": 32 / 37, "Q8_0": 32 / 37, "Q4_0": 32 / 37,
+               "Q4_1": 32 / 41, "Q5_0": 32 / 37, "Q4_K": K_QUANTS, "Q5_K": K_QUANTS, "Q6_K": K_QUANTS}
 # Of AMX, whose instruction takes as long for the 32 or 16 columns of a scale as for 64.
-AMX_BOUND = {"bfloat16": 1.0, "int8": 1.0, "Q6_K": 0.25}
+AMX_BOUND = {"bfloat16": 1.0, "int8": 1.0, "int4/128": 1.0, "Q6_K": 0.25}
 # ggml's number of a type: its name and the bits of a weight, scales included
 TYPES = {2: ("Q4_0", 4.5), 3: ("Q4_1", 5.0), 6: ("Q5_0", 5.5), 8: ("Q8_0", 8.5), 12: ("Q4_K", 4.5), 13: ("Q5_K", 5.5),
          14: ("Q6_K", 6.5625), 30: ("bfloat16", 16.0)}

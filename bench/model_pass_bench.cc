@@ -37,13 +37,19 @@ struct Form {
   const kernels::PackedQuantForm* quant;  // null: bfloat16
 };
 
+constexpr kernels::PackedQuantForm kWideInt4 = {4, kernels::kScaleColumns, false, 8};
 constexpr kernels::PackedQuantForm kQ8_0 = {8, 32}, kQ4_0 = {4, 32, false, 8}, kQ4_K = {4, 32, true, 0, nullptr, true};
 constexpr kernels::PackedQuantForm kQ5_0 = {5, 32, false, 16}, kQ5_K = {5, 32, true, 0, nullptr, true};
 constexpr kernels::PackedQuantForm kQ6_K = {6, 16, false, 32, nullptr, true};
-constexpr Form kForms[] = {{"bfloat16", nullptr}, {"int8", &kernels::kInt8Form},
-                           {"Q8_0", &kQ8_0},      {"int4", &kernels::kInt4Form},
-                           {"Q4_0", &kQ4_0},      {"Q4_K", &kQ4_K},
-                           {"Q5_0", &kQ5_0},      {"Q5_K", &kQ5_K},
+constexpr Form kForms[] = {{"bfloat16", nullptr},
+                           {"int8", &kernels::kInt8Form},
+                           {"Q8_0", &kQ8_0},
+                           {"int4/128", &kWideInt4},
+                           {"int4", &kernels::kInt4Form},
+                           {"Q4_0", &kQ4_0},
+                           {"Q4_K", &kQ4_K},
+                           {"Q5_0", &kQ5_0},
+                           {"Q5_K", &kQ5_K},
                            {"Q6_K", &kQ6_K}};
 
 class Model {

@@ -14,7 +14,7 @@ import sys
 
 from gguf_bounds import AMX_BOUND, K_QUANTS, SCALE_BOUND, arithmetic_bound
 
-COLORS = ["#1b6ca8", "#c0392b", "#27803b", "#8e44ad", "#d35400", "#16806a", "#7f6000", "#b03a7a", "#444444"]
+COLORS = ["#1b6ca8", "#c0392b", "#27803b", "#8e44ad", "#d35400", "#16806a", "#7f6000", "#b03a7a", "#444444", "#5b8c00"]
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 940, 560, 70, 190, 30, 50
 
 
