@@ -35,8 +35,8 @@ namespace vllm::kernels {
 //   8 bits: zero is 128; a scale per 32 columns, or without minimums per 128 columns or per row (kRowColumns)
 //   6 bits: a super scale and a scale per 16 columns, no minimums
 //   5 bits: a scale per 32 columns
-//   4 bits: a scale per 32 columns, or per 128 columns without a table of levels; with a table, zero is 128 and there are
-//     no minimums
+//   4 bits: a scale per 32 columns, or per 128 columns without a table of levels; with a table, zero is 128 and there
+//     are no minimums
 // Super scales are also possible with a table of levels, and with minimums and 4 or 5 bits.
 struct PackedQuantForm {
   int32_t bits = 8;  // per code

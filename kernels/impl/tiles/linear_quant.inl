@@ -312,7 +312,7 @@ template <typename Reader>
 struct FourBitRuns {
   using Sums = typename Reader::Sums;
   using Shape = typename Reader::Shape;
-  using WideShape = Shape;
+  using WideShape = WideScaleShape;
   static constexpr int kMaxFloatRegisters = 8;
   Reader reader;
 
