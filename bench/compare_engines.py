@@ -11,8 +11,8 @@ TOKENIZER_DIRECTORY: tokenizer.json and its configuration, which OpenVINO GenAI 
 WORK_DIRECTORY receives the random weights of each shape and copies of them for the types:
 
     bf16    all programs read the weights in bfloat16
-    int8    OpenVINO stores weights in 8 bits, one scale per row, and vllmcli runs with -q int8
-    int4    OpenVINO stores weights in 4 bits, one scale per 128 columns, and vllmcli runs with -q int4
+    int8    OpenVINO stores weights in 8 bits, one scale per row, and vllmcli runs with -q int8: one per 128 columns
+    int4    OpenVINO stores weights in 4 bits, one scale per 128 columns, and vllmcli runs with -q int4: one per 32 columns
     w8a8    vllmcli and vLLM read a checkpoint of compressed-tensors with one scale per row of an int8 weight and one per token
             of int8 activations
     w4a16   vllmcli and vLLM read a checkpoint of compressed-tensors with one scale per 128 columns of 4-bit weights
@@ -108,6 +108,10 @@ class Peer:
         print(prompt, output, batch, file=self.process.stdin, flush=True)
         return float(self.process.stdout.readline())
 
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
 
 class Ours:
     name = "vllmcli"
@@ -121,6 +125,9 @@ class Ours:
         command = self.command + ["--input-len", str(prompt), "--output-len", str(output), "--batch-size", str(batch),
                                   "--max-num-seqs", str(batch)]
         return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout)["percentiles"]["50"]
+
+    def close(self):
+        pass
 
 
 def write_weights(directory, shape, tokenizer, python):
@@ -239,6 +246,8 @@ def main():
             medians = [statistics.median(figures[task, runner.name]) for runner in runners]
             ratio = f"{medians[0] / max(medians[1:]):.2f}" if len(medians) > 1 else "-"
             print("|", task, "|", " | ".join(f"{value:.1f}" for value in medians), "|", ratio, "|", flush=True)
+        for runner in runners:
+            runner.close()
 
 
 if __name__ == "__main__":
