@@ -16,6 +16,7 @@ WORK_DIRECTORY receives the random weights of each shape and copies of them for 
     w8a8    vllmcli and vLLM read a checkpoint of compressed-tensors with one scale per row of an int8 weight and one per token
             of int8 activations
     w4a16   vllmcli and vLLM read a checkpoint of compressed-tensors with one scale per 128 columns of 4-bit weights
+
 The programs take turns, with 2 threads each. Prints medians in tokens/s, and the ratio to the better of the others.
 """
 import argparse
