@@ -108,7 +108,8 @@ void BM_TilesBFloat16(benchmark::State& state, int64_t rotating_bytes) {
   const kernels::AlignedBuffer y(static_cast<size_t>(shape.rows * shape.out) * sizeof(float));  // as the engine's
   kernels::PackedActivations rows;
   Rotate(state, weights, [&](const kernels::PackedMatrixView& w) {
-    const kernels::PackedActivationsView view = rows.BFloat16(shape.rows, shape.in, tiles.bfloat16_tile_rows);
+    const kernels::PackedActivationsView view =
+        rows.BFloat16(shape.rows, shape.in, tiles.bfloat16_tile_rows, tiles.bfloat16_columns_per_unit);
     for (int64_t tile = 0; tile < view.num_tiles(); ++tile) tiles.pack_bfloat16(x.data(), shape.in, view, tile);
     tiles.linear_bfloat16(view, w, nullptr, y.as<float>(), shape.out, 0, w.num_panels());
   });

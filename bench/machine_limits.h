@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "kernels/isa.h"
-#include "kernels/tuning/unit_loads.h"
+#include "kernels/tuning/kernel_variants.h"
 #include "tests/support/test_isa.h"
 
 namespace vllm {
@@ -14,11 +14,16 @@ namespace vllm {
 // Returns the instruction set to measure: $VLLMCLI_ISA if it is set and supported, else the best one of this CPU.
 inline kernels::Isa BenchIsa() { return testing_support::IsaFromEnvironment().value_or(kernels::BestIsa()); }
 
-// Returns the kernels of BenchIsa() and the UnitLoads that $VLLMCLI_BENCH_LOADS names, "single_loads" if it is not set.
+// Returns the kernels of BenchIsa() with the KernelVariants that $VLLMCLI_BENCH_VARIANTS names, or if it is not set,
+// with those that a measurement finds faster.
 inline const kernels::Kernels& BenchKernels() {
-  const char* name = std::getenv("VLLMCLI_BENCH_LOADS");
-  const auto loads = kernels::ParseUnitLoads(name == nullptr ? "single_loads" : name);
-  return kernels::KernelsFor(BenchIsa(), loads.value_or(kernels::UnitLoads::kSingle));
+  static const kernels::KernelVariants variants = [] {
+    const kernels::Isa isa = BenchIsa();
+    const char* text = std::getenv("VLLMCLI_BENCH_VARIANTS");
+    if (const auto named = kernels::ParseVariantsOf(isa, text == nullptr ? "" : text)) return *named;
+    return kernels::VariantsOf(isa).size() > 1 ? kernels::MeasureVariants(isa) : kernels::KernelVariants();
+  }();
+  return kernels::KernelsFor(BenchIsa(), variants);
 }
 
 // The last two are those of AMX.

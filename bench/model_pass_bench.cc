@@ -1,5 +1,5 @@
 // Multiplies by all matrices of a model in the shape of Qwen2.5-0.5B, as a step does, and compares the time with the
-// machine's limits. $VLLMCLI_BENCH_LOADS chooses the kernels, see machine_limits.h.
+// machine's limits. $VLLMCLI_BENCH_VARIANTS chooses the kernels, see machine_limits.h.
 //   model_pass_bench [THREADS [PASSES [ROWS...]]]
 // After each pass, the same threads only read the same bytes, so that on a shared machine both are timed under the same
 // load. For each weight format and number of rows, prints medians: the milliseconds of a pass and of a read, the read

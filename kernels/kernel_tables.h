@@ -31,6 +31,8 @@ extern const LinearQuantFunction kAvx512VnniQuadLoadsLinearQuant;
 extern const LinearQuantFunction kAvx512VnniPrefetchLinearQuant;
 extern const AttentionKernels kAvx512Bf16AttentionKernels;
 extern const TileKernels kAvx512Bf16TileKernels;
+extern const AttentionKernels kAvx512Bf16FmaAttentionKernels;
+extern const TileKernels kAvx512Bf16FmaTileKernels;  // without kernels for int8
 extern const AttentionKernels kAvx512AmxAttentionKernels;
 extern const TileKernels kAvx512AmxTileKernels;
 #endif

@@ -21,7 +21,7 @@ using LinearQuantFunction = void (*)(const PackedActivationsView& x, const Packe
 struct TileKernels {
   // Packs one tile of x [to.num_rows, to.num_columns] into `to`, rounded to bfloat16. This function and linear_bfloat16
   // are null if the instruction set has no dot product of bfloat16. to.tile_rows must be bfloat16_tile_rows, or what
-  // Int8TileRows returns for pack_int8.
+  // Int8TileRows returns for pack_int8, and to.columns_per_unit bfloat16_columns_per_unit or 4.
   void (*pack_bfloat16)(const float* x, int64_t x_stride, const PackedActivationsView& to, int64_t tile);
   // y[r, n] = bias[n] + sum over k of x[r, k] * w[n, k] for panels [panel_begin, panel_end) of w. w is bfloat16.
   // Columns are added in pairs, ascending, as vdpbf16ps and bfdot do. With AMX, runs of 32 columns are added as
@@ -41,6 +41,7 @@ struct TileKernels {
   int64_t (*int8_tile_rows)(int64_t num_rows, const CodeSums& code_sums) = nullptr;
   // With this many rows, reading the weights again for the next rows costs little compared with the arithmetic.
   int64_t rows_at_once = 8 * kTileRows;
+  int64_t bfloat16_columns_per_unit = 2;  // of pack_bfloat16
 
   int64_t Int8TileRows(int64_t num_rows, const CodeSums& code_sums) const {
     return int8_tile_rows == nullptr ? kTileRows : int8_tile_rows(num_rows, code_sums);

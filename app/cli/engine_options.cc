@@ -98,7 +98,7 @@ VllmConfig MakeVllmConfig(const Settings& settings, const ModelConfig& model) {
   config.load.packed_cache_bytes = settings.Size("packed-cache-size").value_or(kPackedCacheBytes);
   if (const std::string cache = CacheHome(); !cache.empty() && !settings.Switch("ephemeral")) {
     config.load.packed_cache_directory = cache + "/packed";
-    config.load.unit_loads_directory = cache + "/tiles";
+    config.load.kernel_variants_directory = cache + "/tiles";
   }
   config.max_output_memory_bytes = settings.Size("max-output-memory");
   if (settings.Text("logprobs-mode").value_or("") == "processed_logprobs") {

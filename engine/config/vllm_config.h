@@ -105,7 +105,7 @@ struct LoadConfig {
   int64_t packed_cache_bytes = 0;      // --packed-cache-size, total size of all files; 0: no cache
   // Models with fewer bytes of weights are not cached, because packing them takes no noticeable time.
   int64_t packed_cache_min_bytes = int64_t{16} << 20;
-  std::string unit_loads_directory;        // of the files that name the faster kernels, see ChooseKernels; empty: none
+  std::string kernel_variants_directory;   // of the files that name the faster kernels, see ChooseKernels; empty: none
   std::shared_ptr<LoadProgress> progress;  // may be null
   // The matrices that the data-parallel engines of this process share; null: there is one engine. Set by
   // DataParallelClient.

@@ -21,57 +21,57 @@ namespace {
 constexpr char kContents[] = "choices of kernels";
 
 // Part of the file's name. Increment it when the kernels or the measurement change, so that old answers are not used.
-constexpr char kMeasurementVersion[] = "3";
+constexpr char kMeasurementVersion[] = "4";
 
 std::string FileName(kernels::Isa isa) {
   return kernels::CpuModel() + "." + std::string(kernels::ToString(isa)) + "." + kMeasurementVersion;
 }
 
-std::optional<kernels::UnitLoads> ReadLoads(const tokenizer::RegularFile& file) {
-  std::array<char, 32> text{};
+std::optional<kernels::KernelVariants> ReadVariants(const tokenizer::RegularFile& file, kernels::Isa isa) {
+  std::array<char, 64> text{};
   const ssize_t size = pread(file.fd.get(), text.data(), text.size(), 0);
   if (size <= 0 || text[static_cast<size_t>(size) - 1] != '\n') return std::nullopt;
-  return kernels::ParseUnitLoads({text.data(), static_cast<size_t>(size) - 1});
+  return kernels::ParseVariantsOf(isa, {text.data(), static_cast<size_t>(size) - 1});
 }
 
-void StoreLoads(const std::string& directory, kernels::Isa isa, kernels::UnitLoads loads) {
+void StoreVariants(const std::string& directory, kernels::Isa isa, const kernels::KernelVariants& variants) {
   const PrivateDirectory files = PrivateDirectory::OpenOrCreate(directory, kContents, OtherUsers::kMayRead);
   const tokenizer::RegularFile file = files.OpenFileForUpdate(FileName(isa), O_CREAT);
   if (!file.ok() || ftruncate(file.fd.get(), 0) != 0) return;
-  tokenizer::WriteAll(file.fd.get(), std::string(ToString(loads)) + "\n");
+  tokenizer::WriteAll(file.fd.get(), ToString(variants) + "\n");
 }
 
 }  // namespace
 
-kernels::UnitLoads StoredUnitLoads(const std::string& directory, kernels::Isa isa,
-                                   kernels::UnitLoads (*measure)(kernels::Isa isa)) {
+kernels::KernelVariants StoredVariants(const std::string& directory, kernels::Isa isa,
+                                       kernels::KernelVariants (*measure)(kernels::Isa isa)) {
   try {
     const std::optional<PrivateDirectory> files = PrivateDirectory::Open(directory, kContents, OtherUsers::kMayRead);
     const std::optional<tokenizer::RegularFile> file = files ? files->OpenFile(FileName(isa)) : std::nullopt;
-    if (const auto loads = file ? ReadLoads(*file) : std::nullopt) return *loads;
+    if (const auto stored = file ? ReadVariants(*file, isa) : std::nullopt) return *stored;
   } catch (const std::runtime_error&) {
     // An untrusted file is not read.
   }
-  const kernels::UnitLoads loads = measure(isa);
+  const kernels::KernelVariants variants = measure(isa);
   try {
-    StoreLoads(directory, isa, loads);
+    StoreVariants(directory, isa, variants);
   } catch (const std::runtime_error&) {
     // Without the file, the next process measures again.
   }
-  return loads;
+  return variants;
 }
 
 const kernels::Kernels& ChooseKernels(const VllmConfig& config) {
   const kernels::Isa isa = config.isa.value_or(kernels::BestIsa());
-  if (!kernels::HasQuadLoads(isa)) return kernels::KernelsFor(isa);
+  if (kernels::VariantsOf(isa).size() == 1) return kernels::KernelsFor(isa);
   static std::mutex mutex;
-  static std::map<kernels::Isa, kernels::UnitLoads> chosen;
+  static std::map<kernels::Isa, kernels::KernelVariants> chosen;
   const std::lock_guard lock(mutex);
   if (!chosen.contains(isa)) {
-    const std::string& directory = config.load.unit_loads_directory;
+    const std::string& directory = config.load.kernel_variants_directory;
     chosen[isa] = directory.empty() || kernels::CpuModel().empty()
-                      ? kernels::MeasureUnitLoads(isa)
-                      : StoredUnitLoads(directory, isa, kernels::MeasureUnitLoads);
+                      ? kernels::MeasureVariants(isa)
+                      : StoredVariants(directory, isa, kernels::MeasureVariants);
   }
   return kernels::KernelsFor(isa, chosen[isa]);
 }

@@ -1,8 +1,12 @@
-// bfloat16 K and V on CPUs with a dot product of bfloat16 pairs. See kv_elements.inl.
+// bfloat16 K and V if pairs of them are multiplied at once, see kv_elements.inl. Included inside an instruction set's
+// namespace, which defines Pairs, and with PairFactors how pairs of queries and weights are stored and loaded.
 
-struct KVBFloat16 {
+struct KVBFloat16 : PairFactors {
   using Element = uint16_t;
-  using Setup = NoSetup;
+  struct Setup {
+    Setup(int /*num_queries*/, int64_t /*key_dims*/) {}
+    FlushDenormals flush;
+  };
   static constexpr bool kPairs = true;
   static constexpr bool kAtOnce = true;
   static constexpr bool kWidens = false;
@@ -14,23 +18,17 @@ struct KVBFloat16 {
   template <KVPart kPart>
   static Pairs Load(const uint16_t* p) {
     const Pairs pairs = LoadPairs(reinterpret_cast<const uint8_t*>(p));
-    if constexpr (kPart == KVPart::kFirst) return KeepBits(pairs, 0x0000ffffu);
-    if constexpr (kPart == KVPart::kSecond) return KeepBits(pairs, 0xffff0000u);
+    if constexpr (kPart == KVPart::kFirst) return FirstOnly(pairs);
+    if constexpr (kPart == KVPart::kSecond) return SecondOnly(pairs);
     return pairs;
-  }
-  static void StoreQuery(Vec x, int64_t d, int64_t end, float* query, int64_t num_queries) {
-    float pairs[Vec::kLanes / 2];
-    StoreEightPairs(x, pairs);
-    for (int64_t i = d; i < end; i += 2) query[i / 2 * num_queries] = pairs[(i - d) / 2];
   }
   template <KVPart>
   static Pairs QueryAt(const float* query, int64_t d, int64_t num_queries) {
-    return BroadcastPairAt(query + d / 2 * num_queries);
+    return QueryPair(query, d, num_queries);
   }
-  static void StoreWeights(Vec x, int64_t t, float* weights) { StoreEightPairs(x, weights + t / 2); }
   template <KVPart>
   static Pairs WeightAt(const float* weights, int64_t t) {
-    return BroadcastPairAt(weights + t / 2);
+    return WeightPair(weights, t);
   }
   static Vec MulAdd(Pairs factor, Pairs lanes, Vec sum) { return AddPairs(sum, lanes, factor); }
 };

@@ -12,9 +12,11 @@ void* GrowTo(AlignedBuffer& buffer, int64_t size_bytes) {
 
 }  // namespace
 
-PackedActivationsView PackedActivations::BFloat16(int64_t num_rows, int64_t num_columns, int64_t tile_rows) {
-  PackedActivationsView view{num_rows, num_columns, (num_columns + 1) / 2};
+PackedActivationsView PackedActivations::BFloat16(int64_t num_rows, int64_t num_columns, int64_t tile_rows,
+                                                  int64_t columns_per_unit) {
+  PackedActivationsView view{num_rows, num_columns, (num_columns + 1) / 2 * 2 / columns_per_unit};
   view.tile_rows = tile_rows;
+  view.columns_per_unit = columns_per_unit;
   view.units = static_cast<uint32_t*>(GrowTo(units_, num_rows * view.num_units * 4));
   return view;
 }

@@ -1,8 +1,8 @@
 // PackedActivations: rows of x, packed so that the inner loop over a packed weight can broadcast them unit by unit. A
-// rank's workspace owns it; the rank's threads fill different tiles. A unit of four bytes holds two bfloat16 columns or
-// four int8 columns. Rows are grouped into tiles of up to tile_rows, which is kTileRows or kAmxTileRows. In tiles of up
-// to kTileRows, the units of the same columns are contiguous. Unit u of row r, in a tile of R rows that starts at row
-// `begin`, is
+// rank's workspace owns it; the rank's threads fill different tiles. A unit of four bytes holds two bfloat16 columns,
+// one column rounded to bfloat16 as a float, or four int8 columns. Rows are grouped into tiles of up to tile_rows,
+// which is kTileRows or kAmxTileRows. In tiles of up to kTileRows, the units of the same columns are contiguous. Unit u
+// of row r, in a tile of R rows that starts at row `begin`, is
 //   units[begin * num_units + u * R + r - begin].
 // In those of up to kAmxTileRows, chunks of 16 units of a row are contiguous, and the chunks of the same columns follow
 // each other. Unit 16 c + i of row r, in a chunk of W units, which are 16 or those left, is
@@ -53,6 +53,7 @@ struct PackedActivationsView {
   float* sums = nullptr;  // null unless code_sums.keep_sums
   CodeSums code_sums = {};
   int64_t tile_rows = kTileRows;
+  int64_t columns_per_unit = 4;
 
   [[gnu::always_inline]] int64_t num_tiles() const { return NumTiles(num_rows, tile_rows); }
   [[gnu::always_inline]] int64_t tile_begin(int64_t tile) const { return TileBegin(num_rows, tile, tile_rows); }
@@ -79,7 +80,6 @@ struct PackedActivationsView {
   // kScaleColumns, unless these are the last columns. REQUIRES: a scale belongs to kScaleColumns columns.
   PackedActivationsView Columns(int64_t begin, int64_t count) const {
     PackedActivationsView columns = *this;
-    const int64_t columns_per_unit = scales == nullptr ? 2 : 4;
     const int64_t first_unit = begin / columns_per_unit;
     columns.num_columns = count;
     columns.num_units = begin + count == num_columns ? num_units - first_unit : count / columns_per_unit;
@@ -98,7 +98,8 @@ class PackedActivations {
   // Each of these returns a view for the kernels to fill, which is valid until the next call. A call allocates only if
   // an array has to be larger than in every earlier call, so a call with the largest sizes reserves enough memory for
   // all later calls. Throws std::bad_alloc.
-  PackedActivationsView BFloat16(int64_t num_rows, int64_t num_columns, int64_t tile_rows);
+  // columns_per_unit is 1 or 2. An odd number of columns is padded to pairs in both cases.
+  PackedActivationsView BFloat16(int64_t num_rows, int64_t num_columns, int64_t tile_rows, int64_t columns_per_unit);
   PackedActivationsView Int8(int64_t num_rows, int64_t num_columns, const CodeSums& code_sums, int64_t tile_rows);
 
   size_t size_bytes() const {

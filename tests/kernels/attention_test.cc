@@ -11,6 +11,7 @@
 #include <limits>
 #include <numeric>
 #include <random>
+#include <string_view>
 #include <vector>
 
 #include "tests/kernels/named_attention.h"
@@ -399,21 +400,26 @@ TEST_P(AttentionTest, TaskOfOneRowMayExceedTheMaximumNumberOfQueries) {
   for (size_t i = 0; i < out.size(); ++i) ASSERT_NEAR(out[i], naive[i], 5e-6);
 }
 
-class EmulatedAmxAttentionTest : public testing::Test, protected RandomCases {};
-
-TEST_F(EmulatedAmxAttentionTest, HasTheBitsOfTheCpu) {
-  const std::vector<NamedAttention> all = AllAttentionKernels();
-  const auto cpu = std::ranges::find(all, "avx512_amx", &NamedAttention::name);
-  if (cpu == all.end()) return;  // CPUs without AMX have nothing to compare
-  const auto emulated = std::ranges::find(all, "avx512_amx_emulated", &NamedAttention::name);
-  ASSERT_NE(emulated, all.end());
-  for (int round = 0; round < 40; ++round) {
-    Case c = RandomCase(round);
-    const std::vector<float> expected = c.Run(*cpu->kernels, 3);
-    const std::vector<float> out = c.Run(*emulated->kernels, 3);
-    ASSERT_EQ(0, std::memcmp(out.data(), expected.data(), out.size() * sizeof(float))) << "round " << round;
+class SameBitsAttentionTest : public testing::Test, protected RandomCases {
+ protected:
+  // Compares two kernels, if this CPU supports both.
+  void Compare(std::string_view name, std::string_view other) {
+    const std::vector<NamedAttention> all = AllAttentionKernels();
+    const auto one = std::ranges::find(all, name, &NamedAttention::name);
+    const auto two = std::ranges::find(all, other, &NamedAttention::name);
+    if (one == all.end() || two == all.end()) GTEST_SKIP() << "this CPU does not support " << name;
+    for (int round = 0; round < 120; ++round) {
+      Case c = RandomCase(round);
+      const std::vector<float> expected = c.Run(*one->kernels, 3);
+      const std::vector<float> out = c.Run(*two->kernels, 3);
+      ASSERT_EQ(0, std::memcmp(out.data(), expected.data(), out.size() * sizeof(float))) << "round " << round;
+    }
   }
-}
+};
+
+TEST_F(SameBitsAttentionTest, EmulatedAmxHasTheBitsOfTheCpu) { Compare("avx512_amx", "avx512_amx_emulated"); }
+
+TEST_F(SameBitsAttentionTest, FmasHaveTheBitsOfDotProducts) { Compare("avx512_bf16", "avx512_bf16_fmas"); }
 
 }  // namespace
 }  // namespace vllm::kernels

@@ -7,6 +7,7 @@
 
 #include "kernels/attention.h"
 #include "kernels/isa/kernels_for.h"
+#include "kernels/tuning/kernel_variants.h"
 
 namespace vllm::kernels {
 
@@ -23,13 +24,16 @@ struct NamedAttention {
 };
 inline void PrintTo(const NamedAttention& attention, std::ostream* out) { *out << attention.name; }
 
-// Returns the kernels of every instruction set that this CPU supports, and with avx512_bf16 those for AMX with emulated
-// registers.
+// Returns the kernels of every instruction set that this CPU supports, and with avx512_bf16 those with FMAs and those
+// for AMX with emulated registers.
 inline std::vector<NamedAttention> AllAttentionKernels() {
   std::vector<NamedAttention> all;
   for (const Isa isa : AvailableIsas()) all.push_back({std::string(ToString(isa)), KernelsFor(isa).attention});
 #if defined(__x86_64__)
-  if (all.back().RoundsToBFloat16()) all.push_back({"avx512_amx_emulated", &kEmulatedAmxAttentionKernels});
+  if (all.back().RoundsToBFloat16()) {
+    all.push_back({"avx512_bf16_fmas", KernelsFor(Isa::kAvx512Bf16, {.pairs = PairProducts::kFmas}).attention});
+    all.push_back({"avx512_amx_emulated", &kEmulatedAmxAttentionKernels});
+  }
 #endif
   return all;
 }

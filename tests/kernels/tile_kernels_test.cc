@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <iterator>
 #include <limits>
 #include <ostream>
@@ -17,7 +19,7 @@
 
 #include "kernels/kernel_tables.h"
 #include "kernels/kernels.h"
-#include "kernels/tuning/unit_loads.h"
+#include "kernels/tuning/kernel_variants.h"
 #include "tests/support/random_values.h"
 
 namespace vllm::kernels {
@@ -45,31 +47,29 @@ TileKernels WithAmxForAnyRows(TileKernels tiles) {
 }
 #endif
 
-// Returns the kernels of every instruction set that this CPU supports, with all UnitLoads. With avx512_vnni, these
-// include those with prefetches for one row. With avx512_bf16, they include the AVX-VNNI kernels in the AVX-512
-// encoding, and the AMX kernels with emulated registers.
+// Returns the kernels of every instruction set that this CPU supports, also with each of their KernelVariants alone and
+// with all of them. With avx512_bf16, these include the AVX-VNNI kernels in the AVX-512 encoding, and the AMX kernels
+// with emulated registers.
 std::vector<NamedTiles> AllTiles() {
   std::vector<NamedTiles> all;
   for (const Isa isa : AvailableIsas()) {
     const std::string name(ToString(isa));
-    if (HasQuadLoads(isa)) all.push_back({name + "_quad_loads", KernelsFor(isa, UnitLoads::kQuad).tiles});
-    all.push_back({name, KernelsFor(isa).tiles});
+    const std::vector<KernelVariants> variants = VariantsOf(isa);
+    for (const KernelVariants& some : variants) {
+      const bool quad = some.loads != UnitLoads(), fmas = some.pairs != PairProducts();
+      const bool prefetch = some.prefetch != OneRowPrefetch();
+      if (quad + fmas + prefetch > 1 && some != variants.back()) continue;
+      all.push_back({name + (quad ? "_quad_loads" : "") + (fmas ? "_fmas" : "") + (prefetch ? "_prefetch" : ""),
+                     KernelsFor(isa, some).tiles});
+    }
   }
 #if defined(__x86_64__)
-  if (all.back().name.starts_with("avx512_bf16") || all.back().name.starts_with("avx512_amx")) {
+  if (BestIsa() == Isa::kAvx512Bf16 || BestIsa() == Isa::kAvx512Amx) {
     all.push_back({"avx2_vnni_evex", &kEvexAvx2VnniTileKernels});
     static const TileKernels emulated = WithAmxForAnyRows(kEmulatedAmxTileKernels);
     all.push_back({"avx512_amx_emulated", &emulated});
   }
   const auto has = [&](std::string_view name) { return std::ranges::find(all, name, &NamedTiles::name) != all.end(); };
-  if (has("avx512_vnni")) {
-    static const TileKernels prefetch = [] {
-      TileKernels tiles = *KernelsFor(Isa::kAvx512Vnni).tiles;
-      tiles.linear_quant = kAvx512VnniPrefetchLinearQuant;
-      return tiles;
-    }();
-    all.push_back({"avx512_vnni_prefetch", &prefetch});
-  }
   if (has("avx512_amx")) {
     static const TileKernels any_rows = WithAmxForAnyRows(*KernelsFor(Isa::kAvx512Amx).tiles);
     all.push_back({"avx512_amx_any_rows", &any_rows});
@@ -91,7 +91,8 @@ class TileKernelsTest : public testing::TestWithParam<NamedTiles>, protected tes
     return view;
   }
   PackedActivationsView BFloat16(const std::vector<float>& x, int64_t x_stride, int64_t num_rows, int64_t num_columns) {
-    const PackedActivationsView view = tiles_.BFloat16(num_rows, num_columns, kernels().bfloat16_tile_rows);
+    const PackedActivationsView view =
+        tiles_.BFloat16(num_rows, num_columns, kernels().bfloat16_tile_rows, kernels().bfloat16_columns_per_unit);
     for (int64_t tile = 0; tile < view.num_tiles(); ++tile) kernels().pack_bfloat16(x.data(), x_stride, view, tile);
     return view;
   }
@@ -286,7 +287,7 @@ TEST_P(TileKernelsTest, ResultsAreBitIdenticalForAnyNumberOfRowsAndSplitOfPanels
 }
 
 // The sums of products are exact and the float sums have one order, so the tiles and the instructions do not matter.
-TEST(UnitLoadsTest, KernelsWithDotProductsOfInt8GiveTheSameBits) {
+TEST(SameBitsTest, KernelsWithDotProductsOfInt8GiveTheSameBits) {
   std::vector<NamedTiles> same = AllTiles();
   std::erase_if(same, [](const NamedTiles& named) { return !named.name.starts_with("avx512"); });
   if (same.empty()) GTEST_SKIP() << "this CPU has no AVX-512";
@@ -310,6 +311,54 @@ TEST(UnitLoadsTest, KernelsWithDotProductsOfInt8GiveTheSameBits) {
       named.tiles->linear_quant(tiles, w.view(), nullptr, y.data(), out, 0, w.view().num_panels());
       if (expected.empty()) expected = y;
       ASSERT_EQ(y, expected) << named.name << ", " << num_rows << " rows, " << out << "x" << in;
+    }
+  }
+}
+
+// Two FMAs give what vdpbf16ps does, also for denormal, infinite and missing numbers.
+TEST(SameBitsTest, FmasGiveTheBitsOfDotProductsOfBFloat16) {
+  const std::vector<Isa> isas = AvailableIsas();
+  if (std::ranges::find(isas, Isa::kAvx512Bf16) == isas.end())
+    GTEST_SKIP() << "this CPU has no dot product of bfloat16";
+  const TileKernels& dots = *KernelsFor(Isa::kAvx512Bf16).tiles;
+  const TileKernels& fmas = *KernelsFor(Isa::kAvx512Bf16, {.pairs = PairProducts::kFmas}).tiles;
+  ASSERT_NE(dots.linear_bfloat16, fmas.linear_bfloat16);
+  std::mt19937 random{19};
+  std::normal_distribution<float> normal;
+  for (int round = 0; round < 400; ++round) {
+    const auto pick = [&random](int64_t low, int64_t high) {
+      return std::uniform_int_distribution<int64_t>(low, high)(random);
+    };
+    const int64_t num_rows = pick(1, 40), out = pick(1, 70), in = pick(1, 300);
+    // Products of both are near the smallest normal number, 2^-126, in every second round.
+    const float factor = round % 2 == 0 ? 1.0f : 0x1p-63f;
+    const auto values = [&](int64_t count) {
+      std::vector<float> all(static_cast<size_t>(count));
+      for (float& value : all) {
+        value = normal(random) * factor;
+        const int64_t kind = pick(0, 2000);
+        if (kind == 0) value = std::numeric_limits<float>::infinity();
+        if (kind == 1) value = std::numeric_limits<float>::quiet_NaN();
+        if (kind == 2) value = 0x1p-130f;
+        if (kind == 3) value = -0.0f;
+      }
+      return all;
+    };
+    const std::vector<float> x = values(num_rows * in), bias = values(out);
+    const PackedMatrix w = Pack(values(out * in), out, in);
+    const auto multiply = [&](const TileKernels& kernels) {
+      PackedActivations packed;
+      const PackedActivationsView tiles =
+          packed.BFloat16(num_rows, in, kernels.bfloat16_tile_rows, kernels.bfloat16_columns_per_unit);
+      for (int64_t tile = 0; tile < tiles.num_tiles(); ++tile) kernels.pack_bfloat16(x.data(), in, tiles, tile);
+      std::vector<float> y(static_cast<size_t>(num_rows * out));
+      kernels.linear_bfloat16(tiles, w.view(), bias.data(), y.data(), out, 0, w.view().num_panels());
+      return y;
+    };
+    const std::vector<float> expected = multiply(dots), y = multiply(fmas);
+    for (size_t i = 0; i < y.size(); ++i) {
+      if (std::isnan(expected[i]) && std::isnan(y[i])) continue;
+      ASSERT_EQ(std::bit_cast<uint32_t>(y[i]), std::bit_cast<uint32_t>(expected[i])) << "round " << round << ", " << i;
     }
   }
 }

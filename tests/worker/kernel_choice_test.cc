@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -17,12 +18,14 @@ namespace {
 
 namespace fs = std::filesystem;
 using kernels::Isa;
-using kernels::UnitLoads;
+using kernels::KernelVariants;
 
-UnitLoads FindsSingle(Isa /*isa*/) { return UnitLoads::kSingle; }
-UnitLoads FindsQuad(Isa /*isa*/) { return UnitLoads::kQuad; }
+constexpr KernelVariants kQuad{.loads = kernels::UnitLoads::kQuad, .prefetch = kernels::OneRowPrefetch::kOn};
 
-class StoredUnitLoadsTest : public testing::Test {
+KernelVariants FindsFirst(Isa /*isa*/) { return {}; }
+KernelVariants FindsQuad(Isa /*isa*/) { return kQuad; }
+
+class StoredVariantsTest : public testing::Test {
  protected:
   // Returns the only file in the directory.
   std::string File() const {
@@ -35,42 +38,44 @@ class StoredUnitLoadsTest : public testing::Test {
     std::ifstream file(File());
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  UnitLoads Stored(UnitLoads (*measure)(Isa isa)) const {
-    return StoredUnitLoads(directory_, Isa::kAvx512Vnni, measure);
+  KernelVariants Stored(KernelVariants (*measure)(Isa isa)) const {
+    return StoredVariants(directory_, Isa::kAvx512Vnni, measure);
   }
 
   TempDirectory temp_;
   std::string directory_ = temp_.path() + "/cache/tiles";
 };
 
-TEST_F(StoredUnitLoadsTest, IsMeasuredOnceForEachInstructionSet) {
-  EXPECT_EQ(Stored(FindsQuad), UnitLoads::kQuad);
-  EXPECT_EQ(Text(), "quad_loads\n");
-  EXPECT_EQ(fs::path(File()).filename(), kernels::CpuModel() + ".avx512_vnni.3");
-  EXPECT_EQ(Stored(FindsSingle), UnitLoads::kQuad);
-  EXPECT_EQ(StoredUnitLoads(directory_, Isa::kAvx512Bf16, FindsSingle), UnitLoads::kSingle);
-  EXPECT_EQ(Stored(FindsSingle), UnitLoads::kQuad);
+TEST_F(StoredVariantsTest, IsMeasuredOnceForEachInstructionSet) {
+  EXPECT_EQ(Stored(FindsQuad), kQuad);
+  EXPECT_EQ(Text(), "quad_loads dots prefetch\n");
+  EXPECT_EQ(fs::path(File()).filename(), kernels::CpuModel() + ".avx512_vnni.4");
+  EXPECT_EQ(Stored(FindsFirst), kQuad);
+  EXPECT_EQ(StoredVariants(directory_, Isa::kAvx512Bf16, FindsFirst), KernelVariants());
+  EXPECT_EQ(Stored(FindsFirst), kQuad);
 }
 
-TEST_F(StoredUnitLoadsTest, ReplacesADamagedFile) {
+TEST_F(StoredVariantsTest, ReplacesADamagedFile) {
   Stored(FindsQuad);
-  for (const std::string text : {"", "quad_loads", "triple_loads\n", "quad_loads\nquad_loads\n"}) {
+  for (const std::string text :
+       {"", "quad_loads dots prefetch", "triple_loads dots prefetch\n", "quad_loads fmas prefetch\n", "quad_loads\n",
+        "quad_loads dots prefetch\nquad_loads dots prefetch\n"}) {
     std::ofstream(File()) << text;
-    EXPECT_EQ(Stored(FindsSingle), UnitLoads::kSingle) << text;
-    EXPECT_EQ(Text(), "single_loads\n");
+    EXPECT_EQ(Stored(FindsFirst), KernelVariants()) << text;
+    EXPECT_EQ(Text(), "single_loads dots no_prefetch\n");
   }
 }
 
-TEST_F(StoredUnitLoadsTest, DoesNotUseADirectoryThatOthersCanWriteTo) {
+TEST_F(StoredVariantsTest, DoesNotUseADirectoryThatOthersCanWriteTo) {
   Stored(FindsQuad);
   ASSERT_EQ(chmod(directory_.c_str(), 0777), 0);
-  EXPECT_EQ(Stored(FindsSingle), UnitLoads::kSingle);
-  EXPECT_EQ(Text(), "quad_loads\n");
+  EXPECT_EQ(Stored(FindsFirst), KernelVariants());
+  EXPECT_EQ(Text(), "quad_loads dots prefetch\n");
 }
 
-TEST_F(StoredUnitLoadsTest, IsMeasuredIfTheDirectoryCannotBeCreated) {
+TEST_F(StoredVariantsTest, IsMeasuredIfTheDirectoryCannotBeCreated) {
   std::ofstream(temp_.path() + "/cache") << "a file";
-  EXPECT_EQ(Stored(FindsQuad), UnitLoads::kQuad);
+  EXPECT_EQ(Stored(FindsQuad), kQuad);
 }
 
 TEST(ChooseKernelsTest, ReturnsOneOfTheTablesOfTheInstructionSet) {
@@ -79,8 +84,8 @@ TEST(ChooseKernelsTest, ReturnsOneOfTheTablesOfTheInstructionSet) {
     config.isa = isa;
     const kernels::Kernels* const chosen = &ChooseKernels(config);
     EXPECT_EQ(chosen, &ChooseKernels(config));
-    const bool is_quad = kernels::HasQuadLoads(isa) && chosen == &kernels::KernelsFor(isa, UnitLoads::kQuad);
-    EXPECT_TRUE(is_quad || chosen == &kernels::KernelsFor(isa));
+    const std::vector<KernelVariants> all = kernels::VariantsOf(isa);
+    EXPECT_TRUE(std::ranges::any_of(all, [&](const auto& one) { return chosen == &kernels::KernelsFor(isa, one); }));
   }
 }
 

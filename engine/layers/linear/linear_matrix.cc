@@ -97,7 +97,8 @@ std::optional<kernels::PackedActivationsView> TilesFor(const kernels::PackedMatr
                                                        int64_t num_rows, kernels::PackedActivations& buffer) {
   const kernels::PackedMatrixView& w = matrix.view();
   if (w.dtype != kernels::DType::kBFloat16 || step.kernels->tiles->linear_bfloat16 == nullptr) return std::nullopt;
-  return buffer.BFloat16(num_rows, w.num_columns, step.kernels->tiles->bfloat16_tile_rows);
+  return buffer.BFloat16(num_rows, w.num_columns, step.kernels->tiles->bfloat16_tile_rows,
+                         step.kernels->tiles->bfloat16_columns_per_unit);
 }
 
 std::optional<kernels::PackedActivationsView> TilesFor(const kernels::PackedQuantMatrix& matrix,

@@ -1,4 +1,5 @@
-// Packs rows of x into tiles of bfloat16 pairs. Included inside an instruction set's namespace, after pack_units.inl.
+// Packs rows of x into tiles, rounded to bfloat16. Included inside an instruction set's namespace, which defines how
+// many units hold a pair of columns, after pack_units.inl.
 
 template <typename Layout>
 static void PackBFloat16(const float* x, int64_t x_stride, const PackedActivationsView& to, int64_t tile) {
@@ -7,12 +8,14 @@ static void PackBFloat16(const float* x, int64_t x_stride, const PackedActivatio
   uint32_t* units = to.units + begin * to.num_units;
   TileUnits<Layout::kRows> columns;
   float padded[kScaleColumns];
-  for (int64_t k = 0; k < to.num_columns; k += kScaleColumns) {
+  constexpr int64_t kColumnsPerUnit = 2 / kUnitsPerPair, kColumns = kMaxUnits * kColumnsPerUnit;
+  for (int64_t k = 0; k < to.num_columns; k += kColumns) {
     for (int64_t r = 0; r < num_rows; ++r) {
       const float* from = Columns(x + (begin + r) * x_stride, k, to.num_columns, padded);
-      for (int64_t i = 0; i < kScaleColumns; i += 2 * Vec::kLanes) StorePairs(from + i, columns.units[r] + i / 2);
+      for (int64_t i = 0; i < kColumns; i += 2 * Vec::kLanes)
+        StorePairs(from + i, columns.units[r] + i / kColumnsPerUnit);
     }
-    const int64_t count = to.num_units - k / 2 < kMaxUnits ? to.num_units - k / 2 : kMaxUnits;
-    Layout::Store(columns, units, num_rows, to.num_units, k / 2, count);
+    const int64_t unit = k / kColumnsPerUnit, left = to.num_units - unit;
+    Layout::Store(columns, units, num_rows, to.num_units, unit, left < kMaxUnits ? left : kMaxUnits);
   }
 }

@@ -1,9 +1,9 @@
 // Packs rows of x into tiles of units. Included inside an instruction set's namespace.
 
-// Number of units in kScaleColumns bfloat16 columns. int8 columns need half as many.
+// Number of units in kScaleColumns bfloat16 columns, two per unit. int8 columns need half as many.
 inline constexpr int64_t kMaxUnits = kScaleColumns / 2;
 
-// Units of kScaleColumns columns of a tile's rows, before they are interleaved.
+// Units of some columns of a tile's rows, before they are interleaved.
 template <int64_t kRows>
 struct TileUnits {
   uint32_t units[kRows][kMaxUnits];

@@ -5,6 +5,7 @@ using avx512::kPrefetchOneRow;
 using avx512::LargestMagnitude;
 using avx512::StoreCodes;
 using avx512::Vec;
+using avx512_bf16::kUnitsPerPair;
 using avx512_bf16::StorePairs;
 using avx512_vnni::CodeLevels;
 using avx512_vnni::Codes;

@@ -1,6 +1,7 @@
 // Dot products of bfloat16 for AVX-512 with VNNI and BF16. Those of int8 are in isa/avx512_vnni/dots.h.
 #pragma once
 
+#include "kernels/isa/avx512_bf16/flush_denormals.h"
 #include "kernels/isa/avx512_vnni/dots.h"
 
 namespace vllm::kernels::avx512_bf16 {
@@ -31,15 +32,15 @@ struct Pairs {
   __m512i v;
 };
 static inline Pairs LoadPairs(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
-static inline Pairs BroadcastPair(uint32_t unit) { return {_mm512_set1_epi32(static_cast<int>(unit))}; }
-static inline Pairs BroadcastPairAt(const float* p) {
-  uint32_t unit;
-  __builtin_memcpy(&unit, p, sizeof(unit));
-  return BroadcastPair(unit);
+inline constexpr int64_t kUnitsPerPair = 1;
+static inline Pairs BroadcastPair(const uint32_t* unit, int64_t /*stride*/) {
+  return {_mm512_set1_epi32(static_cast<int>(*unit))};
 }
 static inline Pairs KeepBits(Pairs pairs, uint32_t mask) {
   return {_mm512_and_si512(pairs.v, _mm512_set1_epi32(static_cast<int>(mask)))};
 }
+static inline Pairs FirstOnly(Pairs pairs) { return KeepBits(pairs, 0x0000ffffu); }
+static inline Pairs SecondOnly(Pairs pairs) { return KeepBits(pairs, 0xffff0000u); }
 static inline Vec AddPairs(Vec sum, Pairs w, Pairs x) {
   return {_mm512_dpbf16_ps(sum.v, reinterpret_cast<__m512bh>(w.v), reinterpret_cast<__m512bh>(x.v))};
 }
@@ -52,6 +53,27 @@ static inline void StorePairs(const float* x, uint32_t* out) {
 static inline void StoreEightPairs(Vec x, float* out) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x.v)));
 }
+
+// Queries and softmax weights of attention, see impl/kv_elements.inl.
+struct PairFactors {
+  static void StoreQuery(Vec x, int64_t d, int64_t end, float* query, int64_t num_queries) {
+    float pairs[Vec::kLanes / 2];
+    StoreEightPairs(x, pairs);
+    for (int64_t i = d; i < end; i += 2) query[i / 2 * num_queries] = pairs[(i - d) / 2];
+  }
+  static Pairs QueryPair(const float* query, int64_t d, int64_t num_queries) {
+    return PairAt(query + d / 2 * num_queries);
+  }
+  static void StoreWeights(Vec x, int64_t t, float* weights) { StoreEightPairs(x, weights + t / 2); }
+  static Pairs WeightPair(const float* weights, int64_t t) { return PairAt(weights + t / 2); }
+
+ private:
+  static Pairs PairAt(const float* p) {
+    uint32_t unit;
+    __builtin_memcpy(&unit, p, sizeof(unit));
+    return BroadcastPair(&unit, 1);
+  }
+};
 
 // Thirty-two registers: 12 rows x 2 panels take 24 accumulators, 2 weights and 1 broadcast.
 struct BFloat16Shape {

@@ -20,6 +20,7 @@ static inline Pairs ZeroPairs() {
   const bfloat16x8_t zero = vreinterpretq_bf16_u32(vdupq_n_u32(0));
   return {zero, zero, zero, zero};
 }
+inline constexpr int64_t kUnitsPerPair = 1;
 static inline bfloat16x8_t BroadcastPair(uint32_t unit) { return vreinterpretq_bf16_u32(vdupq_n_u32(unit)); }
 static inline Vec AddPairs(const Vec& sum, const Pairs& w, bfloat16x8_t x) {
   return {vbfdotq_f32(sum.a, w.a, x), vbfdotq_f32(sum.b, w.b, x), vbfdotq_f32(sum.c, w.c, x),
