@@ -5,7 +5,7 @@
                            [--peer NAME=DIRECTORY[,OPTION...]]... [--option=OPTION]...
                            [--our-model OTHER.gguf] [--figures FILE.json] [--prompt 128] [--generate 64]
 
-The programs take turns, and machine_probe runs before vllmcli's turn. DIRECTORY contains a peer's programs, and the
+The programs take turns, and machine_probe runs before each round. DIRECTORY contains a peer's programs, and the
 peer's OPTIONS are passed to them, as in --peer 'ik=/opt/ik/bin,-rtr 1,-fa 1'. Without --peer, llama-bench and
 llama-batched-bench are looked up on PATH, and skipped if they are missing.
 --our-model gives vllmcli another file of the same model, for example to quantize it with --option=--quantization=int8.
@@ -129,9 +129,9 @@ def main():
     quantization = [option.split("=")[1] for option in args.option if option.startswith("--quantization=")]
     bounds = Bounds(our_model, *quantization)
     for _ in range(args.rounds):
+        limits = json.loads(run([os.path.join(BUILD, "bench", "machine_probe"), str(args.threads)]))
         for task, count, measure in tasks:
             of_task = figures.setdefault(task, {})
-            limits = json.loads(run([os.path.join(BUILD, "bench", "machine_probe"), str(args.threads)]))
             bound = bounds.prefill(count, limits) if task.startswith("prefill") else bounds.decode(count, limits)
             of_task.setdefault("bound", []).append(float(f"{bound:.4g}"))
             for runner in runners:

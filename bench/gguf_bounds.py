@@ -4,13 +4,20 @@ Reads only the header of the file. The limits of the machine come from machine_p
 """
 import struct
 
-# Of an instruction set where vpdpbusd and float multiply-adds share their units: for each 128 columns of one output, dot
-# products / (dot products + multiplications + multiply-adds). K-quants also multiply 8 scales and minimums by super scales,
-# once for the 12 rows of a tile.
+# Of a CPU where vpdpbusd and float multiply-adds share their units: for each 128 columns of one output, dot products / (dot
+# products + multiplications + multiply-adds). K-quants also multiply 8 scales and minimums by super scales, once for the 12
+# rows of a tile.
 K_QUANTS = 32 / (41 + 8 / 12)
 # "int4/128" is the form of 4-bit checkpoints with a scale per 128 columns.
 SCALE_BOUND = {"bfloat16": 1.0, "int8": 32 / 34, "int4/128": 32 / 34, "int4": 32 / 37, "Q8_0": 32 / 37, "Q4_0": 32 / 37,
                "Q4_1": 32 / 41, "Q5_0": 32 / 37, "Q4_K": K_QUANTS, "Q5_K": K_QUANTS, "Q6_K": K_QUANTS}
+# Of Intel's CPUs, where two units do all 512-bit arithmetic: conversions to float too, one per scale, and what makes bytes of
+# codes, once for 12 rows. That takes 3 instructions for 8 codes of 4 bits, 5 with a table, 8 for 5 bits and 11 for 6 bits.
+# bfloat16 is multiplied by FMAs, 48 for each 4 that make floats of weights.
+INTEL_BOUND = {"bfloat16": 48 / 52, "int8": 32 / 35, "int4/128": 32 / (35 + 16 * 3 / 12), "int4": 32 / (41 + 16 * 5 / 12),
+               "Q8_0": 32 / 41, "Q4_0": 32 / (41 + 16 * 3 / 12), "Q4_1": 32 / (45 + 16 * 3 / 12),
+               "Q5_0": 32 / (41 + 16 * 8 / 12), "Q4_K": 32 / (45 + (16 * 3 + 8 * 3) / 12),
+               "Q5_K": 32 / (45 + (16 * 8 + 8 * 3) / 12), "Q6_K": 32 / (49 + (16 * 11 + 8 * 3) / 12)}
 # Of AMX, whose instruction takes as long for the 32 or 16 columns of a scale as for 64.
 AMX_BOUND = {"bfloat16": 1.0, "int8": 1.0, "int4/128": 1.0, "Q6_K": 0.25}
 # ggml's number of a type: its name and the bits of a weight, scales included
@@ -56,7 +63,12 @@ def read_header(path):
 def arithmetic_bound(kind, limits):
     """Operations per second of a matrix of this type, with whichever instruction allows more."""
     instruction = "bfloat16" if kind == "bfloat16" else "int8"
-    return max(limits[instruction] * SCALE_BOUND[kind], limits.get("amx_" + instruction, 0.0) * AMX_BOUND.get(kind, 0.5))
+    amx = limits.get("amx_" + instruction, 0.0) * AMX_BOUND.get(kind, 0.5)
+    if not limits.get("cpu", "").startswith("GenuineIntel"):
+        return max(limits[instruction] * SCALE_BOUND[kind], amx)
+    if kind == "bfloat16":
+        return max(limits["bfloat16"], limits["fma"] * INTEL_BOUND[kind], amx)
+    return max(limits["int8"] * INTEL_BOUND[kind], amx)
 
 
 class Bounds:

@@ -128,6 +128,12 @@ double PeakRate(kernels::Isa isa, Instruction instruction) {
 #endif
 }
 
+Instruction BFloat16Instruction(kernels::Isa isa) {
+  if (isa == kernels::Isa::kAvx512Amx) return Instruction::kTileBFloat16;
+  static const bool fma_is_faster = PeakRate(isa, Instruction::kFma) > PeakRate(isa, Instruction::kDotBFloat16);
+  return isa == kernels::Isa::kAvx512Bf16 && fma_is_faster ? Instruction::kFma : Instruction::kDotBFloat16;
+}
+
 double ClockRate() {
 #if defined(__x86_64__)
   // A 64-bit multiplication takes 3 cycles on AMD's CPUs since Zen and Intel's since Nehalem. Newer CPUs complete some

@@ -34,10 +34,8 @@ enum class Instruction : unsigned char { kFma, kDotBFloat16, kDotInt8, kTileBFlo
 // AVX-512.
 double PeakRate(kernels::Isa isa, Instruction instruction);
 
-// The instruction that multiplies most bfloat16 or int8 values with `isa`.
-inline Instruction BFloat16Instruction(kernels::Isa isa) {
-  return isa == kernels::Isa::kAvx512Amx ? Instruction::kTileBFloat16 : Instruction::kDotBFloat16;
-}
+// The instruction that multiplies most bfloat16 or int8 values with `isa`. Measures for bfloat16.
+Instruction BFloat16Instruction(kernels::Isa isa);
 inline Instruction Int8Instruction(kernels::Isa isa) {
   return isa == kernels::Isa::kAvx512Amx ? Instruction::kTileInt8 : Instruction::kDotInt8;
 }

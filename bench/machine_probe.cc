@@ -3,7 +3,7 @@
 // THREADS threads (default 2) measure at the same time, and each figure is the sum over the threads. `read` is in bytes
 // per second, `clock` in cycles per second. The other rates are in multiplies and adds per second, each counted as one
 // operation. `bfloat16` must be half of `int8` on CPUs that start as many of these instructions per cycle. CPUs with
-// AMX also have `amx_bfloat16` and `amx_int8`.
+// AMX also have `amx_bfloat16` and `amx_int8`. `cpu` names the model of CPU.
 #include <barrier>
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +14,7 @@
 #include "bench/machine_limits.h"
 #include "kernels/isa.h"
 #include "kernels/kernels.h"
+#include "kernels/tuning/kernel_variants.h"
 
 namespace vllm {
 namespace {
@@ -59,8 +60,11 @@ int main(int argc, char** argv) {
     return 2;
   }
   const vllm::Limits limits = vllm::Measure(num_threads);
-  std::printf("{\"threads\": %d, \"read\": %.4g, \"clock\": %.4g, \"fma\": %.4g, \"bfloat16\": %.4g, \"int8\": %.4g",
-              num_threads, limits.read, limits.clock / num_threads, limits.fma, limits.bfloat16, limits.int8);
+  std::printf(
+      "{\"cpu\": \"%s\", \"threads\": %d, \"read\": %.4g, \"clock\": %.4g, \"fma\": %.4g, \"bfloat16\": %.4g, "
+      "\"int8\": %.4g",
+      vllm::kernels::CpuModel().c_str(), num_threads, limits.read, limits.clock / num_threads, limits.fma,
+      limits.bfloat16, limits.int8);
   if (limits.amx_int8 > 0.0) {
     std::printf(", \"amx_bfloat16\": %.4g, \"amx_int8\": %.4g", limits.amx_bfloat16, limits.amx_int8);
   }

@@ -17,6 +17,7 @@
 #include "bench/median.h"
 #include "engine/layers/linear/linear_matrix.h"
 #include "kernels/isa/kernels_for.h"
+#include "kernels/matrix/aligned_buffer.h"
 #include "kernels/matrix/checkpoint_quant_matrix.h"
 
 namespace vllm {
@@ -145,11 +146,13 @@ void Run(int num_threads, int num_passes, const std::vector<int64_t>& all_rows) 
     const Model model(form);
     for (const int64_t rows : all_rows) {
       const std::vector<float> x(static_cast<size_t>(rows * 4864), 0.25f);
-      std::vector<float> y(static_cast<size_t>(std::max(std::min(rows, kMaxHeadRows) * kHead.out, rows * 9728)));
+      const int64_t num_results = std::max(std::min(rows, kMaxHeadRows) * kHead.out, rows * 9728);
+      const kernels::AlignedBuffer y(static_cast<size_t>(num_results) *
+                                     sizeof(float));  // with huge pages, as the engine's
       const double arithmetic = model.operations(rows) / peak;
       std::vector<double> passes, reads, read_share, roofline_share;
       for (int i = -1; i < num_passes; ++i) {
-        const double pass = Seconds([&] { model.Multiply(step, rows, x.data(), y.data()); });
+        const double pass = Seconds([&] { model.Multiply(step, rows, x.data(), y.as<float>()); });
         const double read = Seconds([&] { model.Read(threads); });
         if (i < 0) continue;  // warm-up: touches y and wakes the threads
         passes.push_back(pass);

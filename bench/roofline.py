@@ -12,7 +12,7 @@ import json
 import math
 import sys
 
-from gguf_bounds import AMX_BOUND, K_QUANTS, SCALE_BOUND, arithmetic_bound
+from gguf_bounds import AMX_BOUND, INTEL_BOUND, K_QUANTS, SCALE_BOUND, arithmetic_bound
 
 COLORS = ["#1b6ca8", "#c0392b", "#27803b", "#8e44ad", "#d35400", "#16806a", "#7f6000", "#b03a7a", "#444444", "#5b8c00"]
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 940, 560, 70, 190, 30, 50
@@ -29,9 +29,17 @@ def read_passes(path):
     return passes
 
 
+def is_intel(probe):
+    return probe.get("cpu", "").startswith("GenuineIntel")
+
+
 def roofs_of(probe):
     """Returns [(name, 10^9 operations per second, dash pattern)], the highest first."""
     int8, amx = probe["int8"] * 1e-9, probe.get("amx_int8", 0.0) * 1e-9
+    if is_intel(probe) and amx == 0.0:
+        scales = [(f"{kind}: {INTEL_BOUND[kind] * 100:.0f} %", int8 * INTEL_BOUND[kind], "4 3")
+                  for kind in ("Q8_0", "Q4_0", "Q6_K")]
+        return [("vpdpbusd", int8, ""), *scales, ("FMA", probe["fma"] * 1e-9, "")]
     roofs = [("vpdpbusd", int8, ""), ("scales of 32 columns: 86 %", int8 * 32 / 37, "4 3"),
              ("K-quants: 77 %", int8 * K_QUANTS, "4 3"), ("vdpbf16ps", probe["bfloat16"] * 1e-9, "")]
     if amx > 0.0:
@@ -102,7 +110,8 @@ def table(probe, passes):
         for _, read_share, _, rate in rows:
             share = rate / arithmetic * 100
             cells.append(f"{read_share:.0f} % memory" if read_share >= share else f"{share:.0f} % arithmetic")
-        scales = AMX_BOUND.get(name, 0.5) if "amx_int8" in probe else SCALE_BOUND[name]
+        scales = (AMX_BOUND.get(name, 0.5) if "amx_int8" in probe else INTEL_BOUND[name] if is_intel(probe)
+                  else SCALE_BOUND[name])
         print(f"| {name} | {scales * 100:.0f} % | " + " | ".join(cells) + " |")
 
 
