@@ -60,7 +60,8 @@ class Ours:
         return tokens / (self.seconds(8, tokens + 1, 1, 2) - self.seconds(8, 1, 1, 2))
 
     def streams(self, count, prompt, tokens):
-        return count * tokens / (self.seconds(prompt, tokens + 1, count, 1, 0) - self.seconds(prompt, 1, count, 1, 0))
+        runs = (3, 1) if count <= 16 else (1, 0)
+        return count * tokens / (self.seconds(prompt, tokens + 1, count, *runs) - self.seconds(prompt, 1, count, *runs))
 
 
 class Peer:
