@@ -100,6 +100,8 @@ double PartOfTimeWithQuadLoads(Isa isa, const PackedQuantForm& form) {
   });
 }
 
+bool IsIntel() { return CpuModel().starts_with("GenuineIntel"); }
+
 double PartOfTimeWithFmas(Isa isa) {
   PackedMatrix weight(kOutputs, kColumns, DType::kBFloat16);
   const std::vector<float> values(kOutputs * kColumns, 0.01f), x(kRows * kColumns, 0.25f);
@@ -127,12 +129,14 @@ std::string ToString(const KernelVariants& variants) {
 }
 
 std::vector<KernelVariants> VariantsOf(Isa isa) {
+  const bool has_others = isa == Isa::kAvx512Bf16 || isa == Isa::kAvx512Vnni;
+  const bool has_fmas = isa == Isa::kAvx512Bf16 && IsIntel();
   std::vector<KernelVariants> all;
   for (const UnitLoads loads : {UnitLoads::kSingle, UnitLoads::kQuad}) {
     for (const PairProducts pairs : {PairProducts::kDots, PairProducts::kFmas}) {
       for (const OneRowPrefetch prefetch : {OneRowPrefetch::kOff, OneRowPrefetch::kOn}) {
         const KernelVariants variants{loads, pairs, prefetch};
-        const bool has = isa == Isa::kAvx512Bf16 || (isa == Isa::kAvx512Vnni && pairs == PairProducts::kDots);
+        const bool has = has_others && (pairs == PairProducts::kDots || has_fmas);
         if (has || variants == KernelVariants()) all.push_back(variants);
       }
     }
@@ -152,8 +156,8 @@ KernelVariants MeasureVariants(Isa isa) {
   KernelVariants fastest;
   const double quad = (PartOfTimeWithQuadLoads(isa, kQ8_0) + PartOfTimeWithQuadLoads(isa, kQ4_K)) / 2;
   if (quad <= kFaster) fastest.loads = UnitLoads::kQuad;
-  if (isa == Isa::kAvx512Bf16 && PartOfTimeWithFmas(isa) <= kFaster) fastest.pairs = PairProducts::kFmas;
-  if (CpuModel().starts_with("GenuineIntel")) fastest.prefetch = OneRowPrefetch::kOn;
+  if (isa == Isa::kAvx512Bf16 && IsIntel() && PartOfTimeWithFmas(isa) <= kFaster) fastest.pairs = PairProducts::kFmas;
+  if (IsIntel()) fastest.prefetch = OneRowPrefetch::kOn;
   return fastest;
 }
 

@@ -19,7 +19,7 @@ namespace vllm::kernels {
 // loads limit the dot products, and slower if shuffles do.
 enum class UnitLoads : uint8_t { kSingle, kQuad };
 // How pairs of bfloat16 are multiplied and added, in linear layers and attention. kDots: with vdpbf16ps. kFmas: with
-// two FMAs instead.
+// two FMAs instead, only on CPUs by Intel. Whether AMD's vdpbf16ps rounds as FMAs do has not been tested.
 enum class PairProducts : uint8_t { kDots, kFmas };
 // Whether linear_quant prefetches the weights for a single row of x, as it does for several.
 enum class OneRowPrefetch : uint8_t { kOff, kOn };
@@ -34,7 +34,7 @@ struct KernelVariants {
 
 // Returns three words, such as "single_loads dots no_prefetch" or "quad_loads fmas prefetch".
 std::string ToString(const KernelVariants& variants);
-// Returns the variants that `isa` is compiled for. The first is KernelVariants().
+// Returns the variants of `isa` that give the same results on this CPU. The first is KernelVariants().
 std::vector<KernelVariants> VariantsOf(Isa isa);
 // Returns the element of VariantsOf(isa) that ToString turns into `text`.
 std::optional<KernelVariants> ParseVariantsOf(Isa isa, std::string_view text);

@@ -1,6 +1,7 @@
 // The attention kernels that the tests run, with their names.
 #pragma once
 
+#include <algorithm>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -31,7 +32,10 @@ inline std::vector<NamedAttention> AllAttentionKernels() {
   for (const Isa isa : AvailableIsas()) all.push_back({std::string(ToString(isa)), KernelsFor(isa).attention});
 #if defined(__x86_64__)
   if (all.back().RoundsToBFloat16()) {
-    all.push_back({"avx512_bf16_fmas", KernelsFor(Isa::kAvx512Bf16, {.pairs = PairProducts::kFmas}).attention});
+    const KernelVariants fmas{.pairs = PairProducts::kFmas};
+    if (std::ranges::count(VariantsOf(Isa::kAvx512Bf16), fmas) > 0) {
+      all.push_back({"avx512_bf16_fmas", KernelsFor(Isa::kAvx512Bf16, fmas).attention});
+    }
     all.push_back({"avx512_amx_emulated", &kEmulatedAmxAttentionKernels});
   }
 #endif
