@@ -38,7 +38,7 @@ def roofs_of(probe):
     int8, amx = probe["int8"] * 1e-9, probe.get("amx_int8", 0.0) * 1e-9
     if is_intel(probe) and amx == 0.0:
         scales = [(f"{kind}: {INTEL_BOUND[kind] * 100:.0f} %", int8 * INTEL_BOUND[kind], "4 3")
-                  for kind in ("Q8_0", "Q4_0", "Q6_K")]
+                  for kind in ("Q8_0", "Q4_K", "Q6_K")]
         return [("vpdpbusd", int8, ""), *scales, ("FMA", probe["fma"] * 1e-9, "")]
     roofs = [("vpdpbusd", int8, ""), ("scales of 32 columns: 86 %", int8 * 32 / 37, "4 3"),
              ("K-quants: 77 %", int8 * K_QUANTS, "4 3"), ("vdpbf16ps", probe["bfloat16"] * 1e-9, "")]
