@@ -12,8 +12,8 @@ K_QUANTS = 32 / (41 + 8 / 12)
 SCALE_BOUND = {"bfloat16": 1.0, "int8": 32 / 34, "int4/128": 32 / 34, "int4": 32 / 37, "Q8_0": 32 / 37, "Q4_0": 32 / 37,
                "Q4_1": 32 / 41, "Q5_0": 32 / 37, "Q4_K": K_QUANTS, "Q5_K": K_QUANTS, "Q6_K": K_QUANTS}
 # Of Intel's CPUs, where two units do all 512-bit arithmetic: conversions to float too, one per scale, and what makes bytes of
-# codes, once for 12 rows. That takes 3 instructions for 8 codes of 4 bits, 5 with a table, 8 for 5 bits and 11 for 6 bits.
-# bfloat16 is multiplied by FMAs, 48 for each 4 that make floats of weights.
+# codes, once for 12 rows. For 8 columns, that takes 3 instructions with 4 bits, 5 with a table, 8 with 5 bits and 11 with 6 bits.
+# bfloat16 is multiplied by FMAs: 48 for each 4 instructions that make floats of weights.
 INTEL_BOUND = {"bfloat16": 48 / 52, "int8": 32 / 35, "int4/128": 32 / (35 + 16 * 3 / 12), "int4": 32 / (41 + 16 * 5 / 12),
                "Q8_0": 32 / 41, "Q4_0": 32 / (41 + 16 * 3 / 12), "Q4_1": 32 / (45 + 16 * 3 / 12),
                "Q5_0": 32 / (41 + 16 * 8 / 12), "Q4_K": 32 / (45 + (16 * 3 + 8 * 3) / 12),

@@ -20,8 +20,8 @@ using LinearQuantFunction = void (*)(const PackedActivationsView& x, const Packe
 
 struct TileKernels {
   // Packs one tile of x [to.num_rows, to.num_columns] into `to`, rounded to bfloat16. This function and linear_bfloat16
-  // are null if the instruction set has no dot product of bfloat16. to.tile_rows must be bfloat16_tile_rows, or what
-  // Int8TileRows returns for pack_int8, and to.columns_per_unit bfloat16_columns_per_unit or 4.
+  // are null if the instruction set has no dot product of bfloat16. to.tile_rows must be bfloat16_tile_rows, and
+  // to.columns_per_unit bfloat16_columns_per_unit. For pack_int8, they are what Int8TileRows returns, and 4.
   void (*pack_bfloat16)(const float* x, int64_t x_stride, const PackedActivationsView& to, int64_t tile);
   // y[r, n] = bias[n] + sum over k of x[r, k] * w[n, k] for panels [panel_begin, panel_end) of w. w is bfloat16.
   // Columns are added in pairs, ascending, as vdpbf16ps and bfdot do. With AMX, runs of 32 columns are added as

@@ -315,7 +315,7 @@ TEST(SameBitsTest, KernelsWithDotProductsOfInt8GiveTheSameBits) {
   }
 }
 
-// Two FMAs give what vdpbf16ps does, also for denormal, infinite and missing numbers.
+// Two FMAs give what vdpbf16ps does, also with denormal numbers, infinities and NaN.
 TEST(SameBitsTest, FmasGiveTheBitsOfDotProductsOfBFloat16) {
   const std::vector<NamedTiles> all = AllTiles();
   const auto with_fmas = std::ranges::find(all, "avx512_bf16_fmas", &NamedTiles::name);
@@ -329,7 +329,7 @@ TEST(SameBitsTest, FmasGiveTheBitsOfDotProductsOfBFloat16) {
       return std::uniform_int_distribution<int64_t>(low, high)(random);
     };
     const int64_t num_rows = pick(1, 40), out = pick(1, 70), in = pick(1, 300);
-    // Products of both are near the smallest normal number, 2^-126, in every second round.
+    // In every second round, products are near the smallest normal number, 2^-126.
     const float factor = round % 2 == 0 ? 1.0f : 0x1p-63f;
     const auto values = [&](int64_t count) {
       std::vector<float> drawn(static_cast<size_t>(count));

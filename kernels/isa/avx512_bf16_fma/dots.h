@@ -1,7 +1,7 @@
 // Products of bfloat16 pairs for AVX-512 with BF16, by two FMAs instead of vdpbf16ps. The results are the same:
 // vdpbf16ps adds the product of the second column with one rounding, and then that of the first ("VDPBF16PS" in Intel's
-// Software Developer's Manual), and both sets of kernels run with FlushDenormals. On Intel's CPUs since Sapphire
-// Rapids, FMAs are twice as fast.
+// Software Developer's Manual), and both sets of kernels run with FlushDenormals. On Emerald Rapids, FMAs multiply
+// twice as many columns per cycle.
 #pragma once
 
 #include "kernels/isa/avx512_bf16/dots.h"
