@@ -13,6 +13,7 @@
 #include <limits>
 #include <ostream>
 #include <random>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -183,14 +184,15 @@ TEST_P(BFloat16TileKernelsTest, BFloat16AgreesWithThePlainLoop) {
     const PackedActivationsView tiles = BFloat16(x, x_stride, num_rows, in);
     kernels().linear_bfloat16(tiles, w.view(), with_bias ? bias.data() : nullptr, y.data(), y_stride, 0,
                               w.view().num_panels());
+    std::vector<double> rounded;
+    for (const float value : x) rounded.push_back(BFloat16ToFloat(FloatToBFloat16(value)));
     std::vector<float> row(static_cast<size_t>(in));
     for (int64_t n = 0; n < out; ++n) {
       w.UnpackRow(n, row.data());
       for (int64_t r = 0; r < num_rows; ++r) {
         double sum = with_bias ? bias[static_cast<size_t>(n)] : 0.0, magnitude = 1.0;
         for (int64_t k = 0; k < in; ++k) {
-          const float rounded = BFloat16ToFloat(FloatToBFloat16(x[static_cast<size_t>(r * x_stride + k)]));
-          const double product = static_cast<double>(rounded) * row[static_cast<size_t>(k)];
+          const double product = rounded[static_cast<size_t>(r * x_stride + k)] * row[static_cast<size_t>(k)];
           sum += product;
           magnitude += std::abs(product);
         }
@@ -202,6 +204,30 @@ TEST_P(BFloat16TileKernelsTest, BFloat16AgreesWithThePlainLoop) {
       for (int64_t n = out; n < y_stride; ++n) ASSERT_EQ(y[static_cast<size_t>(r * y_stride + n)], -77.0f);
     }
   }
+}
+
+// A value of x after rounding to one of the int8 codes. If it was halfway between two codes, either is correct, and
+// `uncertainty` is their difference. Otherwise it is zero.
+struct RoundedValue {
+  double value, uncertainty;
+};
+
+// Rounds a row of x, with one scale for each scale_columns columns.
+std::vector<RoundedValue> RoundedToInt8(std::span<const float> x, int64_t scale_columns) {
+  std::vector<RoundedValue> rounded;
+  for (size_t begin = 0; begin < x.size(); begin += static_cast<size_t>(scale_columns)) {
+    const std::span<const float> group =
+        x.subspan(begin, std::min(static_cast<size_t>(scale_columns), x.size() - begin));
+    float largest = 0.0f;
+    for (const float value : group) largest = std::max(largest, std::abs(value));
+    const double step = static_cast<double>(largest) / 127.0;
+    for (const float value : group) {
+      const double code = std::nearbyint(static_cast<double>(value) / largest * 127.0);
+      const bool is_halfway = std::abs(std::abs(value / largest * 127.0 - code) - 0.5) < 1e-4;
+      rounded.push_back({code * largest / 127.0, is_halfway ? step : 0.0});
+    }
+  }
+  return rounded;
 }
 
 TEST_P(TileKernelsTest, QuantAgreesWithThePlainLoop) {
@@ -216,29 +242,23 @@ TEST_P(TileKernelsTest, QuantAgreesWithThePlainLoop) {
     const PackedActivationsView tiles = Int8(x, x_stride, num_rows, w);
     kernels().linear_quant(tiles, w.view(), with_bias ? bias.data() : nullptr, y.data(), y_stride, 0,
                            w.view().num_panels());
+    std::vector<std::vector<RoundedValue>> rounded;
+    for (int64_t r = 0; r < num_rows; ++r) {
+      rounded.push_back(RoundedToInt8({x.data() + r * x_stride, static_cast<size_t>(in)}, tiles.scale_columns()));
+    }
     std::vector<float> row(static_cast<size_t>(in));
     for (int64_t n = 0; n < out; ++n) {
       w.UnpackRow(n, row.data());
       for (int64_t r = 0; r < num_rows; ++r) {
-        double sum = with_bias ? bias[static_cast<size_t>(n)] : 0.0, magnitude = 1.0, rounding = 0.0;
-        for (int64_t begin = 0; begin < in; begin += tiles.scale_columns()) {
-          const float* from = x.data() + r * x_stride + begin;
-          const int64_t count = std::min(tiles.scale_columns(), in - begin);
-          float largest = 0.0f;
-          for (int64_t k = 0; k < count; ++k) largest = std::max(largest, std::abs(from[k]));
-          for (int64_t k = 0; k < count; ++k) {
-            const double weight = row[static_cast<size_t>(begin + k)];
-            const double code = std::nearbyint(static_cast<double>(from[k]) / largest * 127.0);
-            const double product = code * static_cast<double>(largest) / 127.0 * weight;
-            sum += product;
-            magnitude += std::abs(product);
-            // If x is halfway between two codes, either code is correct.
-            if (std::abs(std::abs(from[k] / largest * 127.0 - code) - 0.5) < 1e-4) {
-              rounding += std::abs(weight) * static_cast<double>(largest) / 127.0;
-            }
-          }
+        double sum = with_bias ? bias[static_cast<size_t>(n)] : 0.0, magnitude = 1.0, uncertainty = 0.0;
+        for (size_t k = 0; k < row.size(); ++k) {
+          const RoundedValue& value = rounded[static_cast<size_t>(r)][k];
+          const double product = value.value * row[k];
+          sum += product;
+          magnitude += std::abs(product);
+          uncertainty += value.uncertainty * std::abs(row[k]);
         }
-        ASSERT_NEAR(y[static_cast<size_t>(r * y_stride + n)], sum, magnitude * 1e-6 + rounding)
+        ASSERT_NEAR(y[static_cast<size_t>(r * y_stride + n)], sum, magnitude * 1e-6 + uncertainty)
             << out << "x" << in << " row " << r << " of " << num_rows;
       }
     }
