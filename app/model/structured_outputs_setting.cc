@@ -83,6 +83,8 @@ StructuredOutputsParams ConstraintOf(const Settings& settings, std::string_view 
 
 }  // namespace
 
+bool IsFileName(std::string_view text) { return text.find('/') != text.npos || text.ends_with(".json"); }
+
 std::string SchemaOfFields(std::string_view fields) {
   const char separator = fields.find('\n') == fields.npos ? ',' : '\n';
   Json properties = Json::object();
@@ -97,6 +99,10 @@ std::string SchemaOfFields(std::string_view fields) {
     const size_t space = definition.find_first_of(kSpaces);
     const std::string name(definition.substr(0, space));
     if (name.empty()) throw ConfigError("--schema: a field has no name (" + Escape(field) + ")");
+    if (IsFileName(name)) {
+      throw ConfigError("--schema: " + Escape(name) + " is not the name of a field",
+                        "--json-schema FILE reads a JSON Schema from a file");
+    }
     if (properties.contains(name)) throw ConfigError("--schema: two fields have the same name (" + Escape(name) + ")");
     Json schema = SchemaOfType(name, space == definition.npos ? "str" : Trim(definition.substr(space)));
     if (colon != field.npos) schema["description"] = Trim(field.substr(colon + 1));

@@ -22,11 +22,14 @@ void SwitchOffOthers(std::string_view name, SettingSource source, Settings& sett
 // Returns true for the flags that ReadStructuredOutputs reads.
 bool IsStructuredOutputsFlag(std::string_view name);
 
+// Returns true if `text` is meant as a file, and not as the name of a field: it contains a slash or ends with .json.
+bool IsFileName(std::string_view text);
+
 // Converts the short form of `llm --schema` to a JSON Schema of an object that has exactly the named members:
 //   FIELDS = FIELD ("," | line break) ...     with a line break in the text, commas do not separate fields
 //   FIELD  = NAME [TYPE] [":" DESCRIPTION]
 //   TYPE   = str | int | float | bool, each also with [] at the end for an array; default: str
-// Example: "name, age int, tags str[]". Throws ConfigError `--schema: <why>`.
+// Example: "name, age int, tags str[]". Throws ConfigError `--schema: <why>`, also for a name that IsFileName.
 std::string SchemaOfFields(std::string_view fields);
 
 }  // namespace vllm::app

@@ -40,6 +40,8 @@ TEST(StructuredOutputsSettingTest, DamagedFieldsAreNamed) {
   EXPECT_EQ(error_of("a, a int"), "--schema: two fields have the same name (a)");
   EXPECT_EQ(error_of(": x"), "--schema: a field has no name (: x)");
   EXPECT_EQ(error_of(" , "), "--schema: names no field");
+  EXPECT_EQ(error_of("a, b.json"), "--schema: b.json is not the name of a field");
+  EXPECT_EQ(error_of("schemas/a"), "--schema: schemas/a is not the name of a field");
 }
 
 TEST(StructuredOutputsSettingTest, AJsonSchemaIsTextOrAFile) {

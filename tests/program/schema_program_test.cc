@@ -130,6 +130,12 @@ TEST_F(SchemaProgramTest, TheCommandSchemaConstrainsAChat) {
   EXPECT_NE(chat.out.find("{\"ok\":"), std::string::npos) << chat.out << chat.err;
 }
 
+TEST_F(SchemaProgramTest, TheCommandSchemaReportsAFileThatIsMissing) {
+  const ProgramResult chat = Run({"chat", "-m", model_, "--no-save"}, "/schema " + temp_.path() + "/none.json\n");
+  EXPECT_NE(chat.err.find("/none.json: No such file or directory"), std::string::npos) << chat.out << chat.err;
+  EXPECT_EQ(chat.out.find("answers are JSON"), std::string::npos) << chat.out;
+}
+
 TEST_F(SchemaProgramTest, AChatStoresTheSchemaOfAnAnswerAndContinuesWithIt) {
   const std::string schema = R"({"const":["one","two","three"]})";
   const ProgramResult chat =

@@ -11,6 +11,7 @@
 #include "app/chat/commands/display_commands.h"
 #include "app/cli/wrap_words.h"
 #include "app/installed/weight_summary.h"
+#include "app/model/structured_outputs_setting.h"
 #include "app/output/request_stats.h"
 #include "app/output/size_text.h"
 #include "app/terminal/output_stream.h"
@@ -111,8 +112,9 @@ SlashResult SchemaCommand(const std::string& arguments, ChatSession& session) {
     return {};
   }
   std::error_code ignored;
-  const bool is_schema =
-      arguments == "off" || arguments.starts_with('{') || std::filesystem::exists(arguments, ignored);
+  const bool is_schema = arguments == "off" || arguments.starts_with('{') ||
+                         IsFileName(arguments.substr(0, arguments.find_first_of(" \t,:"))) ||
+                         std::filesystem::exists(arguments, ignored);
   session.Set(is_schema ? "json-schema" : "schema", arguments);
   PrintNote(arguments == "off" ? "[answers are free again]" : "[answers are JSON of this schema]");
   return {};
