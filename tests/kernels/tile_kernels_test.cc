@@ -231,7 +231,7 @@ std::vector<RoundedValue> RoundedToInt8(std::span<const float> x, int64_t scale_
 }
 
 TEST_P(TileKernelsTest, QuantAgreesWithThePlainLoop) {
-  for (int round = 0; round < 200 * kNumForms; ++round) {
+  for (int round = 0; round < 100 * kNumForms; ++round) {
     const int iteration = round / kNumForms;
     const int64_t num_rows = Int(0, 30), out = Int(1, 170), in = iteration % 10 == 0 ? Int(960, 2300) : Int(0, 300);
     const int64_t x_stride = in + Int(0, 5), y_stride = out + Int(0, 5);
