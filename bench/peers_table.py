@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Prints the figures of bench/compare_peers.py as a Markdown table.
+"""Prints the figures of bench/compare_peers.py or bench/compare_engines.py as a Markdown table.
 
     bench/peers_table.py NAME=FIGURES.json...
 
 Each row shows the medians of up to two measurements of one model. "vs the better" is the median over the rounds of
-vllmcli's speed divided by that of the fastest other program in the same round. The last column is vllmcli's share of
-the bound (bench/gguf_bounds.py), the median over the rounds as well.
+vllmcli's speed divided by that of the fastest other program in the same round. The last column, if there are bounds, is
+vllmcli's share of the bound (bench/gguf_bounds.py), the median over the rounds as well.
 """
 import json
 import statistics
@@ -43,14 +43,18 @@ def main():
             names += [name for name in programs if name not in names]
             rows.append((f"{model}: {label}", [figures[task] for task in tasks]))
             rounds.update(len(of_task["vllmcli"]) for _, of in rows for of_task in of)
-    print("| | " + " | ".join(names) + " | vs the better | share of the bound |")
-    print("|---" * (len(names) + 3) + "|")
+    has_bounds = any("bound" in of_task for _, tasks in rows for of_task in tasks)
+    headings = [*names, "vs the better", *(["share of the bound"] if has_bounds else [])]
+    print("| | " + " | ".join(headings) + " |")
+    print("|---" * (len(headings) + 1) + "|")
     for label, tasks in rows:
         medians = [{name: statistics.median(values) for name, values in of_task.items()} for of_task in tasks]
         cells = [" / ".join(show(m[name]) for m in medians if name in m) for name in names]
         ratios = [f"{ratio:.2f}" for ratio in map(median_ratio, tasks) if ratio]
-        shares = [statistics.median(a / b for a, b in zip(t["vllmcli"], t["bound"])) * 100 for t in tasks]
-        cells += [" / ".join(ratios), " / ".join(f"{share:.0f}" for share in shares) + " %"]
+        cells.append(" / ".join(ratios))
+        if has_bounds:
+            shares = [statistics.median(a / b for a, b in zip(t["vllmcli"], t["bound"])) * 100 for t in tasks]
+            cells.append(" / ".join(f"{share:.0f}" for share in shares) + " %")
         print(f"| {label} | " + " | ".join(cells) + " |")
     print(f"\nrounds: {', '.join(str(count) for count in sorted(rounds))}", file=sys.stderr)
 
