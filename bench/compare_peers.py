@@ -60,7 +60,7 @@ class Ours:
         return tokens / (self.seconds(8, tokens + 1, 1, 2) - self.seconds(8, 1, 1, 2))
 
     def streams(self, count, prompt, tokens):
-        runs = (3 if count <= 16 else 1, 1)  # the run before makes the pages of the KV cache present
+        runs = (3 if count <= 16 else 1, 1)  # the warm-up is the first to use the pages of the KV cache
         return count * tokens / (self.seconds(prompt, tokens + 1, count, *runs) - self.seconds(prompt, 1, count, *runs))
 
 
