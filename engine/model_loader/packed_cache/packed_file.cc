@@ -1,7 +1,6 @@
 #include "engine/model_loader/packed_cache/packed_file.h"
 
 #include <fcntl.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,7 +8,9 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <string>
 #include <utility>
+#include <vector>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -17,6 +18,7 @@
 #include "engine/config/errors.h"
 #include "engine/config/escape.h"
 #include "kernels/matrix/packed_layout.h"
+#include "tokenizer/formats/regular_file.h"
 
 namespace vllm {
 namespace {
@@ -108,29 +110,38 @@ void ForEachSpan(uint64_t data_offset, std::span<const PackedEntry> entries, F&&
   }
 }
 
-// Writes `parts` at `offset`. Returns 0 or an errno value.
-int WriteAll(int fd, std::vector<iovec>& parts, uint64_t offset) {
-  constexpr size_t kMaxParts = 1024;  // IOV_MAX
-  size_t first = 0;
-  while (first < parts.size()) {
-    const auto count = static_cast<int>(std::min(parts.size() - first, kMaxParts));
-    const ssize_t written = pwritev(fd, parts.data() + first, count, static_cast<off_t>(offset));
+// Writes `bytes` at `offset`. Returns 0 or an errno value.
+int WriteAll(int fd, std::span<const std::byte> bytes, uint64_t offset) {
+  while (!bytes.empty()) {
+    const ssize_t written = pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) return written < 0 ? errno : EIO;
     offset += static_cast<uint64_t>(written);
-    auto remaining = static_cast<size_t>(written);
-    while (remaining > 0) {
-      iovec& part = parts[first];
-      const size_t consumed = std::min(remaining, part.iov_len);
-      part.iov_base = static_cast<std::byte*>(part.iov_base) + consumed;
-      part.iov_len -= consumed;
-      remaining -= consumed;
-      if (part.iov_len == 0) ++first;
-    }
-    while (first < parts.size() && parts[first].iov_len == 0) ++first;
+    bytes = bytes.subspan(static_cast<size_t>(written));
   }
   return 0;
 }
+
+// Writes a file's pages past the page cache, if the file system can: copying gigabytes into the cache takes memory and
+// several times as long. Thread-safe.
+class PageWriter {
+ public:
+  explicit PageWriter(int fd)
+      : fd_(fd), direct_fd_(open(("/proc/self/fd/" + std::to_string(fd)).c_str(), O_WRONLY | O_CLOEXEC | O_DIRECT)) {}
+
+  // Writes `bytes` at `offset`. Returns 0 or an errno value.
+  int Write(std::span<const std::byte> bytes, uint64_t offset) {
+    const bool is_aligned = offset % kPageBytes == 0 && reinterpret_cast<uintptr_t>(bytes.data()) % kPageBytes == 0;
+    const size_t num_direct = direct_fd_.valid() && is_aligned ? bytes.size() / kPageBytes * kPageBytes : 0;
+    const int error = WriteAll(direct_fd_.get(), bytes.first(num_direct), offset);
+    if (error == EINVAL) return WriteAll(fd_, bytes, offset);  // the file system wants another alignment
+    return error != 0 ? error : WriteAll(fd_, bytes.subspan(num_direct), offset + num_direct);
+  }
+
+ private:
+  int fd_;
+  tokenizer::UniqueFd direct_fd_;
+};
 
 }  // namespace
 
@@ -198,22 +209,22 @@ void WritePackedFile(int fd, const std::string& path, std::string_view descripti
 
   std::vector<std::byte> bytes(layout.header_bytes);
   std::atomic<int> error{0};
+  PageWriter writer(fd);
   for_each(static_cast<int64_t>(NumPieces(header.file_bytes)), [&](int64_t i) {
     const uint64_t begin = std::max(static_cast<uint64_t>(i) * kPieceBytes, layout.data_offset);
     const uint64_t end = std::min((static_cast<uint64_t>(i) + 1) * kPieceBytes, header.file_bytes);
-    std::vector<iovec> parts;
     XXH3_state_t state;
     XXH3_64bits_reset(&state);
     ForEachSpan(layout.data_offset, entries, [&](uint64_t offset, std::span<const std::byte> run) {
       const uint64_t from = std::max(begin, offset);
       const uint64_t to = std::min(end, offset + run.size());
       if (from >= to) return;
-      parts.push_back({const_cast<std::byte*>(run.data() + (from - offset)), to - from});
-      XXH3_64bits_update(&state, parts.back().iov_base, parts.back().iov_len);
+      const std::span<const std::byte> part = run.subspan(from - offset, to - from);
+      XXH3_64bits_update(&state, part.data(), part.size());
+      if (const int failed = writer.Write(part, from); failed != 0) error = failed;
     });
     const uint64_t hash = XXH3_64bits_digest(&state);
     std::memcpy(bytes.data() + layout.hashes_offset + static_cast<size_t>(i) * sizeof(hash), &hash, sizeof(hash));
-    if (const int failed = WriteAll(fd, parts, begin); failed != 0) error = failed;
   });
   check(error);
 
@@ -225,8 +236,7 @@ void WritePackedFile(int fd, const std::string& path, std::string_view descripti
   }
   header.header_hash = HeaderHash(bytes);
   std::memcpy(bytes.data(), &header, sizeof(header));
-  std::vector<iovec> parts = {{bytes.data(), bytes.size()}};
-  check(WriteAll(fd, parts, 0));
+  check(WriteAll(fd, bytes, 0));
 }
 
 }  // namespace vllm

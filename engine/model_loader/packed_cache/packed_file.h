@@ -52,8 +52,9 @@ class PackedFile {
 
 // Returns the size of the file that WritePackedFile writes.
 int64_t PackedFileBytes(std::string_view description, std::span<const PackedEntry> entries);
-// Writes a complete file to `fd`, an empty file opened for writing; error messages show `path`. Throws ResourceError if
-// the file cannot be written, for example because the disk is full.
+// Writes a complete file to `fd`, an empty file opened for writing; error messages show `path`. Whole pages of entries
+// that begin on a page are written past the page cache, if the file system can. Throws ResourceError if the file cannot
+// be written, for example because the disk is full.
 void WritePackedFile(int fd, const std::string& path, std::string_view description,
                      std::span<const PackedEntry> entries, const ForEach& for_each);
 
