@@ -17,6 +17,7 @@
 #include <xxhash.h>
 
 #include "engine/config/errors.h"
+#include "kernels/matrix/aligned_buffer.h"
 #include "tests/support/temp_directory.h"
 
 namespace vllm {
@@ -73,6 +74,28 @@ class PackedFileTest : public testing::Test {
   std::vector<std::vector<std::byte>> data_;
   int64_t expected_bytes_ = 0;
 };
+
+// Pages of aligned entries are written past the page cache, if the file system can; all others are not.
+TEST_F(PackedFileTest, AlignmentOfEntriesDoesNotChangeTheFile) {
+  const auto contents_with = [&](size_t shift) {
+    std::vector<kernels::AlignedBuffer> buffers;
+    std::vector<PackedEntry> entries;
+    for (const size_t size : {(size_t{9} << 20) + 5, size_t{100}, size_t{8192}, size_t{4097}}) {
+      const std::vector<std::byte> bytes = Bytes(size, static_cast<unsigned>(size));
+      std::byte* const data = buffers.emplace_back(size + shift).as<std::byte>() + shift;
+      std::memcpy(data, bytes.data(), size);
+      entries.push_back({size, {data, size}});
+    }
+    const int fd = open(path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    EXPECT_GE(fd, 0);
+    WritePackedFile(fd, path_, kDescription, entries, Sequentially);
+    close(fd);
+    return Contents();
+  };
+  const std::string aligned = contents_with(0);
+  EXPECT_TRUE(aligned == contents_with(1));
+  EXPECT_EQ(RejectionOf(aligned), "");
+}
 
 TEST_F(PackedFileTest, EntriesSurviveARoundTrip) {
   const std::vector<std::vector<size_t>> cases = {
