@@ -161,26 +161,25 @@ std::pair<float, float> PackedQuantMatrix::ScaleAndMinimum(int64_t row, int64_t 
 }
 
 void PackedQuantMatrix::SetBlock(int64_t row, int64_t block, const uint8_t* codes) {
-  uint8_t* const to = Codes(row, block);
-  for (int64_t i = 0; i < kHalfBlock; ++i) {
-    to[i / 4 * kRun + i % 4] = static_cast<uint8_t>((codes[i] & 15) | (codes[i + kHalfBlock] & 15) << 4);
+  // Each word holds four columns, which are four adjacent bytes of a run.
+  std::array<uint32_t, kBlockColumns / 4> words;
+  std::memcpy(words.data(), codes, sizeof(words));
+  const auto store = [to = Codes(row, block)](int64_t run, uint32_t word) {
+    std::memcpy(to + run * kRun, &word, sizeof(word));
+  };
+  constexpr uint32_t kNibble = 0x0f0f0f0f, kBit = 0x01010101, kTwoBits = 0x03030303;
+  uint32_t fifths = 0, low = 0, high = 0;
+  for (int run = 0; run < kRuns; ++run) {
+    const uint32_t first = words[static_cast<size_t>(run)], second = words[static_cast<size_t>(run + kRuns)];
+    store(run, (first & kNibble) | (second & kNibble) << 4);
+    fifths |= (first >> 4 & kBit) << run | (second >> 4 & kBit) << (run + 4);
+    low |= (first >> 4 & kTwoBits) << (2 * run);
+    high |= (second >> 4 & kTwoBits) << (2 * run);
   }
-  uint8_t* const upper = to + kRuns * kRun;
-  for (int64_t i = 0; i < 4 && view_.bits == 5; ++i) {
-    int bits = 0;
-    for (int64_t run = 0; run < kRuns; ++run) {
-      bits |= codes[4 * run + i] >> 4 << run | codes[4 * run + i + kHalfBlock] >> 4 << (run + 4);
-    }
-    upper[i] = static_cast<uint8_t>(bits);
-  }
-  for (int64_t i = 0; i < 4 && view_.bits == 6; ++i) {
-    int low = 0, high = 0;
-    for (int64_t run = 0; run < kRuns; ++run) {
-      low |= codes[4 * run + i] >> 4 << (2 * run);
-      high |= codes[4 * run + i + kHalfBlock] >> 4 << (2 * run);
-    }
-    upper[i] = static_cast<uint8_t>(low);
-    upper[kRun + i] = static_cast<uint8_t>(high);
+  if (view_.bits == 5) store(kRuns, fifths);
+  if (view_.bits == 6) {
+    store(kRuns, low);
+    store(kRuns + 1, high);
   }
 }
 

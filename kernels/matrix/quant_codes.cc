@@ -29,19 +29,30 @@ float Half(const uint8_t* p) {
   return Float16ToFloat(bits);
 }
 
+// The loops below are written with vectors, because compilers turn those over single bytes into slow code.
+constexpr int kVectorBytes = 16;
+using Bytes = uint8_t __attribute__((vector_size(kVectorBytes)));
+
+Bytes Load(const uint8_t* from) {
+  Bytes bytes;
+  std::memcpy(&bytes, from, sizeof(bytes));
+  return bytes;
+}
+
+void Store(Bytes bytes, uint8_t* to) { std::memcpy(to, &bytes, sizeof(bytes)); }
+
 // Splits 16 bytes into nibbles. The low nibbles are columns 0 to 15, the high nibbles are columns 16 to 31.
 void SplitHalves(const uint8_t* bytes, uint8_t* codes) {
   if (codes == nullptr) return;
-  for (int i = 0; i < 16; ++i) {
-    codes[i] = bytes[i] & 0x0f;
-    codes[16 + i] = bytes[i] >> 4;
-  }
+  const Bytes both = Load(bytes);
+  Store(both & 0x0f, codes);
+  Store(both >> 4, codes + 16);
 }
 
 void ReadQ8_0(const uint8_t* b, Out out) {
   out.scales[0] = Half(b);
   if (out.codes == nullptr) return;
-  for (int i = 0; i < 32; ++i) out.codes[i] = b[2 + i] ^ 0x80;
+  for (int i = 0; i < 32; i += kVectorBytes) Store(Load(b + 2 + i) ^ 0x80, out.codes + i);
 }
 
 // Reads a Q4_0 or IQ4_NL block.
@@ -60,9 +71,11 @@ void ReadQ4_1(const uint8_t* b, Out out) {
 void ReadFiveBits(const uint8_t* b, uint8_t* codes) {
   if (codes == nullptr) return;
   SplitHalves(b + 4, codes);
-  for (int i = 0; i < 32; ++i) {
-    const int fifth = (b[i / 8] >> (i % 8)) & 1;
-    codes[i] = static_cast<uint8_t>(codes[i] | fifth << 4);
+  constexpr Bytes kBits = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+  for (int i = 0; i < 32; i += kVectorBytes) {
+    const uint8_t x = b[i / 8], y = b[i / 8 + 1];
+    const Bytes fifths = Bytes{x, x, x, x, x, x, x, x, y, y, y, y, y, y, y, y} & kBits;
+    Store(Load(codes + i) | (__builtin_convertvector(fifths != 0, Bytes) & 16), codes + i);
   }
 }
 
@@ -93,20 +106,25 @@ void ReadSixBitScales(const uint8_t* b, Out out) {
 void ReadQ4_K(const uint8_t* b, Out out) {
   ReadSixBitScales(b, out);
   if (out.codes == nullptr) return;
-  for (int k = 0; k < 256; ++k) {
-    const uint8_t byte = b[16 + k / 64 * 32 + k % 32];
-    out.codes[k] = k % 64 < 32 ? byte & 0x0f : byte >> 4;
+  for (int k = 0; k < 256; k += 64) {
+    for (int i = 0; i < 32; i += kVectorBytes) {
+      const Bytes both = Load(b + 16 + k / 2 + i);
+      Store(both & 0x0f, out.codes + k + i);
+      Store(both >> 4, out.codes + k + 32 + i);
+    }
   }
 }
 
 void ReadQ5_K(const uint8_t* b, Out out) {
   ReadSixBitScales(b, out);
   if (out.codes == nullptr) return;
-  for (int k = 0; k < 256; ++k) {
-    const uint8_t byte = b[48 + k / 64 * 32 + k % 32];
-    const int low = k % 64 < 32 ? byte & 0x0f : byte >> 4;
-    const int fifth = (b[16 + k % 32] >> (k / 32)) & 1;
-    out.codes[k] = static_cast<uint8_t>(low | fifth << 4);
+  for (int i = 0; i < 32; i += kVectorBytes) {
+    const Bytes fifths = Load(b + 16 + i);  // bit j belongs to column 32 j + i
+    for (int k = 0; k < 256; k += 64) {
+      const Bytes both = Load(b + 48 + k / 2 + i);
+      Store((both & 0x0f) | ((fifths >> (k / 32)) & 1) << 4, out.codes + k + i);
+      Store((both >> 4) | ((fifths >> (k / 32 + 1)) & 1) << 4, out.codes + k + 32 + i);
+    }
   }
 }
 
@@ -114,12 +132,16 @@ void ReadQ6_K(const uint8_t* b, Out out) {
   out.super_scales[0] = Half(b + 208);
   for (int i = 0; i < 16; ++i) out.scales[i] = static_cast<float>(static_cast<int8_t>(b[192 + i]));
   if (out.codes == nullptr) return;
-  for (int k = 0; k < 256; ++k) {
-    const int half = k / 128, quarter = k % 128 / 32;
-    const uint8_t byte = b[half * 64 + k % 64];
-    const int low = quarter < 2 ? byte & 0x0f : byte >> 4;
-    const int high = (b[128 + half * 32 + k % 32] >> (2 * quarter)) & 3;
-    out.codes[k] = static_cast<uint8_t>(low | high << 4);
+  for (int half = 0; half < 2; ++half) {
+    uint8_t* const codes = out.codes + 128 * half;
+    for (int i = 0; i < 64; i += kVectorBytes) {
+      const Bytes both = Load(b + half * 64 + i);
+      // Bits 2 j and 2 j + 1 belong to column 32 j + i % 32 of this half.
+      const Bytes upper = Load(b + 128 + half * 32 + i % 32);
+      const int shift = i / 32 * 2;
+      Store((both & 0x0f) | ((upper >> shift) & 3) << 4, codes + i);
+      Store((both >> 4) | ((upper >> (shift + 4)) & 3) << 4, codes + 64 + i);
+    }
   }
 }
 
