@@ -29,7 +29,7 @@ float Half(const uint8_t* p) {
   return Float16ToFloat(bits);
 }
 
-// The loops below are written with vectors, because compilers turn those over single bytes into slow code.
+// The code below uses vectors because g++ makes slow code of the same loops over single bytes.
 constexpr int kVectorBytes = 16;
 using Bytes = uint8_t __attribute__((vector_size(kVectorBytes)));
 
