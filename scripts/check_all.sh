@@ -16,7 +16,7 @@
 #   kills      chats, batches and the terminal are killed, or get signals, at 1,300 random times
 #   aarch64    the NEON kernels pass their tests in qemu
 #   asan       AddressSanitizer with UndefinedBehaviorSanitizer, all tests
-#   tsan       ThreadSanitizer, all tests but the kernels' tests for each instruction set, which start no threads
+#   tsan       ThreadSanitizer, all tests but some that start no threads (of the kernels and of jinja)
 # Needs these packages too: clang clang-19 clang-tidy clang-format g++-aarch64-linux-gnu qemu-user googletest.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -160,7 +160,7 @@ TEST_F(ThinkingPromptTest, OtherTemplateVariablesRenderTheHistoryAgainOnce) {
 // The prompts of three turns are the text that real templates write.
 TEST(RealThinkingTemplateTest, PromptsAreWhatTheTemplateSays) {
   const std::string directory = "chat-templates/llama.cpp/";
-  if (!tokenizer::HasRealTemplates()) GTEST_SKIP() << "no test data in " << VLLMCLI_REALDATA;
+  if (!tokenizer::HasRealTemplates()) GTEST_SKIP() << "reference data not found: chat-templates";
   const std::vector<vllm::testing::AddedToken> tokens = {
       {"<think>", false}, {"</think>", false}, {"<|im_start|>"},          {"<|im_end|>"},
       {"<｜User｜>"},     {"<｜Assistant｜>"}, {"<｜end▁of▁sentence｜>"}, {"<|start|>"},

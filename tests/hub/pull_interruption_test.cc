@@ -251,7 +251,7 @@ TEST_F(PullInterruptionTest, TheLockOfHuggingfaceHubIsRespected) {
 TEST_F(PullInterruptionTest, TooLittleSpaceIsFoundBeforeTheDownload) {
   const std::string disk = Path("disk");
   fs::create_directories(disk);
-  if (RunInNamespace("mount -t tmpfs -o size=1m none " + disk) != 0) GTEST_SKIP() << "cannot mount a tmpfs";
+  if (RunInNamespace("mount -t tmpfs -o size=1m none " + disk) != 0) GTEST_SKIP() << "needs root: cannot mount a tmpfs";
   RunInNamespace("mount -t tmpfs -o size=8m none " + disk + " && " + PullIn(disk) + " 2>" + Path("err") +
                  "; echo $? >" + Path("status"));
   EXPECT_EQ(ReadFile(Path("status")), "4\n");
@@ -262,7 +262,7 @@ TEST_F(PullInterruptionTest, TooLittleSpaceIsFoundBeforeTheDownload) {
 TEST_F(PullInterruptionTest, AFullDiskKeepsTheBytesAndTheSameCommandContinues) {
   const std::string disk = Path("disk");
   fs::create_directories(disk);
-  if (RunInNamespace("mount -t tmpfs -o size=1m none " + disk) != 0) GTEST_SKIP() << "cannot mount a tmpfs";
+  if (RunInNamespace("mount -t tmpfs -o size=1m none " + disk) != 0) GTEST_SKIP() << "needs root: cannot mount a tmpfs";
   server_.gate().Limit(1 * kMiB);
   // Another program fills the disk during the download.
   std::thread script([&] {
@@ -285,7 +285,7 @@ TEST_F(PullInterruptionTest, AFullDiskKeepsTheBytesAndTheSameCommandContinues) {
 TEST_F(PullInterruptionTest, ACacheThatCannotBeWrittenIsAnErrorUnlessItIsComplete) {
   const std::string disk = Path("disk");
   fs::create_directories(disk);
-  if (RunInNamespace("mount -t tmpfs -o size=1m none " + disk) != 0) GTEST_SKIP() << "cannot mount a tmpfs";
+  if (RunInNamespace("mount -t tmpfs -o size=1m none " + disk) != 0) GTEST_SKIP() << "needs root: cannot mount a tmpfs";
   RunInNamespace("mount -t tmpfs -o size=64m none " + disk + " && mount -o remount,ro " + disk + " && { " +
                  PullIn(disk) + " 2>" + Path("err") + "; echo $? >" + Path("status") + "; mount -o remount,rw " + disk +
                  "; " + PullIn(disk) + "; echo $? >>" + Path("status") + "; mount -o remount,ro " + disk + "; " +

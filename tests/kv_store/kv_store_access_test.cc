@@ -65,7 +65,7 @@ TEST_F(KVStoreAccessTest, SymbolicLinkToADirectoryIsRejected) {
 
 TEST_F(KVStoreAccessTest, DirectoryOfAnotherUserIsRejected) {
   WriteRange(1, 1);
-  if (chown(directory_.c_str(), 12345, 12345) != 0) GTEST_SKIP() << "only root can change owners";
+  if (chown(directory_.c_str(), 12345, 12345) != 0) GTEST_SKIP() << "needs root: only root can change owners";
   EXPECT_NE(DirectoryError().find("not used: belongs to another user (uid 12345)"), std::string::npos);
 }
 
@@ -88,7 +88,7 @@ TEST_F(KVStoreAccessTest, SegmentThatOthersMayAccessIsNotUsed) {
 
 TEST_F(KVStoreAccessTest, SegmentOfAnotherUserIsNotUsed) {
   WriteRange(1, 3);
-  if (chown(path().c_str(), 12345, 12345) != 0) GTEST_SKIP() << "only root can change owners";
+  if (chown(path().c_str(), 12345, 12345) != 0) GTEST_SKIP() << "needs root: only root can change owners";
   ExpectUntrustedSegment("not used: belongs to another user (uid 12345)");
 }
 
@@ -211,7 +211,7 @@ TEST_F(KVStoreAccessTest, FullDiskTurnsWritingOffButNotReading) {
     KVBlockStore next(Options());
     return next.num_blocks() == num_written && Find(next, num_written) == Found::kYes ? 0 : 5;
   });
-  if (result == -1) GTEST_SKIP() << "cannot mount a tmpfs";
+  if (result == -1) GTEST_SKIP() << "needs root: cannot mount a tmpfs";
   EXPECT_EQ(result, 0);
 }
 
@@ -228,7 +228,7 @@ TEST_F(KVStoreAccessTest, ReadOnlyFileSystemIsReadable) {
     if (Write(store, 2)) return 2;
     return Find(store, 1) == Found::kYes ? 0 : 3;
   });
-  if (result == -1) GTEST_SKIP() << "cannot mount a tmpfs";
+  if (result == -1) GTEST_SKIP() << "needs root: cannot mount a tmpfs";
   EXPECT_EQ(result, 0);
 }
 
