@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <sstream>
@@ -38,9 +38,11 @@ class DistributedBatchProgramTest : public testing::Test {
   }
 
   std::string Path(const std::string& name) const { return directory_.path() + "/" + name; }
+  // Returns the bytes up to the first error: reading a file of a process that has just ended fails.
   static std::string Read(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    std::ostringstream text;
+    text << std::ifstream(path, std::ios::binary).rdbuf();
+    return text.str();
   }
   static std::string Sorted(const std::string& text) {
     std::vector<std::string> lines;
@@ -111,13 +113,18 @@ class DistributedBatchProgramTest : public testing::Test {
     return -1;
   }
   // Starts a job on two ranks, and sends a signal to a rank once the output has `num_bytes` bytes. Returns false if the
-  // job was done before.
+  // job ended before.
   bool RunAndKill(const std::vector<std::string>& launcher, int rank, size_t num_bytes, const std::string& input,
                   const std::string& output, ProgramResult& result, int signal_number = SIGKILL) {
-    std::thread job([&] { result = Run(launcher, 2, {input, "-o", output, "--resume", "--max-num-seqs", "4"}); });
+    std::atomic<bool> ended = false;
+    std::jthread job([&] {
+      result = Run(launcher, 2, {input, "-o", output, "--resume", "--max-num-seqs", "4"});
+      ended = true;
+    });
     std::error_code error;
     pid_t pid = -1;
-    while (pid < 0) pid = RankProcess(rank, output);
+    while (pid < 0 && !ended) pid = RankProcess(rank, output);
+    if (pid < 0) return false;
     while (kill(pid, 0) == 0) {
       const auto size = fs::file_size(output, error);
       if (!error && size >= num_bytes) break;
@@ -135,11 +142,11 @@ class DistributedBatchProgramTest : public testing::Test {
     const std::string output = Path("out.jsonl");
     // On a busy machine, some jobs are done before the signal.
     int num_killed = 0;
+    ProgramResult result;
     for (int round = 0; num_killed < 3; ++round) {
-      ASSERT_LT(round, 20);
+      ASSERT_LT(round, 20) << result.err;
       fs::remove(output);
       fs::remove(output + ".job");
-      ProgramResult result;
       if (!RunAndKill(launcher, rank, random() % (expected.size() * 3 / 4), input, output, result)) continue;
       ++num_killed;
       if (Sorted(Read(output)) != expected) {
@@ -211,7 +218,7 @@ TEST_F(DistributedBatchProgramTest, KilledRankOfMpichLosesNothingAfterResume) { 
 TEST_F(DistributedBatchProgramTest, SignalToRank0LetsTheJobBeResumed) {
   const std::string input = directory_.Write("in.jsonl", Rows(3000));
   ProgramResult result;
-  ASSERT_TRUE(RunAndKill(kMpich, 0, 20'000, input, Path("out.jsonl"), result, SIGTERM));
+  ASSERT_TRUE(RunAndKill(kMpich, 0, 20'000, input, Path("out.jsonl"), result, SIGTERM)) << result.err;
   EXPECT_NE(result.err.find("--resume continues the job"), std::string::npos) << result.err;
   // Other ranks leave signals to rank 0.
   ASSERT_EQ(RunAlone({input, "-o", Path("whole.jsonl")}).status, 1);
