@@ -367,11 +367,17 @@ TEST(ThreadClientTest, IdleEngineSleeps) {
   ASSERT_FALSE(engine.empty());
   client.GetStats();  // when this returns, the engine has finished with the request
   WaitUntilThreadsSleep(engine);
-  for (const pid_t id : engine) {
-    // A polling loop would change this number, even if it sleeps between two polls.
+  // A polling loop would change the number of switches again and again, even if it sleeps between two polls.
+  const auto stays_asleep = [](pid_t id) {
     const int64_t num_switches = NumContextSwitches(id);
-    for (int i = 0; i < 2000; ++i) ASSERT_EQ(NumContextSwitches(id), num_switches);
-    EXPECT_TRUE(ThreadSleeps(id));
+    for (int i = 0; i < 2000; ++i) {
+      if (NumContextSwitches(id) != num_switches) return false;
+    }
+    return ThreadSleeps(id);
+  };
+  for (const pid_t id : engine) {
+    // The thread may have been seen asleep while it waited for a mutex.
+    EXPECT_TRUE(stays_asleep(id) || stays_asleep(id) || stays_asleep(id)) << id;
   }
 }
 

@@ -161,9 +161,7 @@ TEST_F(PullAccessTest, ARedirectToAnotherHostDoesNotGetTheToken) {
   HubServer other;
   other.AddRepository(model_);
   environment()["HF_TOKEN"] = kToken;
-  server_.AddFault({.path = "/org/model/resolve/", .change = [&](const HttpRequest& request, HttpResponse& response) {
-                      RedirectTo(other.endpoint() + request.target)(request, response);
-                    }});
+  server_.AddFault({.path = "/org/model/resolve/", .change = RedirectToServer(other.endpoint())});
   const ProgramResult result = PullSecretly();
   EXPECT_NE(other.Requests(), std::vector<std::string>()) << result.err;
   EXPECT_EQ(TokensAt(other.hub()), std::set<std::string>{""});
@@ -173,9 +171,7 @@ TEST_F(PullAccessTest, MetadataIsNotReadFromAnotherHost) {
   HubServer other;
   other.AddRepository(model_);
   environment()["HF_TOKEN"] = kToken;
-  server_.AddFault({.path = "/api/models/", .change = [&](const HttpRequest& request, HttpResponse& response) {
-                      RedirectTo(other.endpoint() + request.target)(request, response);
-                    }});
+  server_.AddFault({.path = "/api/models/", .change = RedirectToServer(other.endpoint())});
   const ProgramResult result = PullSecretly();
   EXPECT_TRUE(result.status == 1 || result.status == 3) << result.err;
   for (const std::string& token : TokensAt(other.hub())) EXPECT_EQ(token, "");
@@ -272,9 +268,7 @@ TEST_F(PullTlsTest, ARedirectToClearTextIsRejected) {
   clear_text.AddRepository(model_);
   environment()["CURL_CA_BUNDLE"] = authority_path_;
   environment()["HF_TOKEN"] = kToken;
-  server_.AddFault({.path = "/resolve/", .change = [&](const HttpRequest& request, HttpResponse& response) {
-                      RedirectTo(clear_text.endpoint() + request.target)(request, response);
-                    }});
+  server_.AddFault({.path = "/resolve/", .change = RedirectToServer(clear_text.endpoint())});
   const ProgramResult result = PullSecretly();
   EXPECT_EQ(result.status, 1) << result.err;
   EXPECT_EQ(clear_text.Requests(), std::vector<std::string>());

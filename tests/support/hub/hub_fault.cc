@@ -107,6 +107,12 @@ ResponseChange RedirectTo(const std::string& location) {
   };
 }
 
+ResponseChange RedirectToServer(const std::string& endpoint) {
+  return [=](const HttpRequest& request, HttpResponse& response) {
+    RedirectTo(endpoint + request.target)(request, response);
+  };
+}
+
 ResponseChange RedirectToItself() {
   return [](const HttpRequest& request, HttpResponse& response) {
     response.status = 307;

@@ -45,6 +45,7 @@ ResponseChange ChangeEtag();  // a new ETag for each response, which counts in t
 ResponseChange AnswerError(int status, const std::string& code = "", const std::string& message = "",
                            const HttpHeaders& headers = {});
 ResponseChange RedirectTo(const std::string& location);
+ResponseChange RedirectToServer(const std::string& endpoint);  // to the same path there
 ResponseChange RedirectToItself();
 
 // Hostile bodies and headers.
