@@ -211,6 +211,9 @@ TEST_F(InvariantTest, SchedulesDoNotChangeResultsForAnyInstructionSetOrType) {
   requests_.resize(12);
 #endif
   for (const kernels::Isa isa : kernels::AvailableIsas()) {
+#if defined(__SANITIZE_THREAD__)
+    if (isa == kernels::Isa::kGeneric) continue;  // too slow: ThreadSanitizer checks each access of its scalar loops
+#endif
     for (const kernels::DType dtype : {kernels::DType::kFloat32, kernels::DType::kBFloat16, kernels::DType::kFloat16}) {
       base_ =
           RunRequests(MakeConfig(Directory(), {.max_num_seqs = 3, .dtype = dtype, .isa = isa}), tokenizer_, requests_)
