@@ -465,7 +465,8 @@ TEST_F(BatchJobProgramTest, TheSummaryOfAnInterruptedJobReplacesTheProgressLine)
 TEST_F(BatchJobProgramTest, AFullDiskEndsTheJobWithStatusFourAndItCanBeResumed) {
   const std::string disk = Path("disk");
   fs::create_directories(disk);
-  if (RunInNamespace("mount -t tmpfs -o size=64k none " + disk) != 0) GTEST_SKIP() << "needs root: cannot mount a tmpfs";
+  if (RunInNamespace("mount -t tmpfs -o size=64k none " + disk) != 0)
+    GTEST_SKIP() << "needs root: cannot mount a tmpfs";
   const std::string input = Write("in.jsonl", Rows(400));
   ASSERT_EQ(Batch({input, "-o", Path("whole.jsonl")}).status, 1);
   const std::string batch =
