@@ -336,7 +336,7 @@ TEST_F(EmbedProgramTest, TextsAreLoweredIfTheFilesSaySo) {
 // The score must be what the logprobs of "yes" and "no" after the model card's prompt give.
 TEST_F(EmbedProgramTest, LanguageModelJudgesDocumentsLikeQwen3Reranker) {
   const std::string file = RealModel("SmolLM2-135M-Instruct") + "/SmolLM2-135M-Instruct.Q4_1.gguf";
-  if (!std::filesystem::exists(file)) GTEST_SKIP() << "reference data not found: " << file;
+  if (!std::filesystem::exists(file)) GTEST_SKIP() << "reference data not found: SmolLM2-135M-Instruct";
   const std::string model = temp_.path() + "/any-reranker.gguf";
   std::filesystem::create_symlink(file, model);
   const std::string prompt =

@@ -75,7 +75,7 @@ void Load(const VllmConfig& config, const WeightSource& weights) {
 TEST(CheckWeightsTest, RejectsExactlyWhatLoadingRejects) {
   using Damage = DamagedWeights::Damage;
 #if defined(__SANITIZE_THREAD__)
-  constexpr size_t kStep = 8;  // 30 times slower
+  constexpr size_t kStep = 8;  // all would take longer than a test may
 #else
   constexpr size_t kStep = 1;
 #endif
