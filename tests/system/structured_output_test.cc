@@ -257,7 +257,7 @@ TEST_F(StructuredOutputTest, CallsOfToolsAreParsedAndMatchTheirSchemas) {
       R"([{"name":"f","parameters":{"type":"object","properties":{"a":{"enum":["x","yy"]},"b":{"type":"boolean"}},)"
       R"("required":["a"],"additionalProperties":false}},{"name":"g","parameters":{"additionalProperties":false}}])"));
   GrammarText schema(tools->tools()[0].parameters, {.any_order = true, .flexible_whitespace = true});
-#if defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   constexpr int kNumRequests = 4;  // of each format; more would take longer than a test may
 #else
   constexpr int kNumRequests = 12;
