@@ -14,6 +14,15 @@
 namespace vllm::app {
 namespace {
 
+// A run with a sanitizer is so slow that a test has time for only a few.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr uint64_t kSampleSize = 25;
+constexpr uint64_t kNumLast = 25;
+#else
+constexpr uint64_t kSampleSize = 150;
+constexpr uint64_t kNumLast = 250;
+#endif
+
 const std::vector<std::string> kWords = {"complete", "Once upon a time", "--max-tokens",        "20", "--temperature",
                                          "0",        "--ignore-eos",     "--packed-cache-size", "0"};
 
@@ -33,8 +42,7 @@ void TryEachAllocation(const std::vector<std::string>& words) {
   const uint64_t count = std::strtoull(good.err.c_str() + pos + name.size(), nullptr, 10);
   ASSERT_GT(count, 1000u);
   const char* mode = std::getenv("VLLMCLI_ALLOCATIONS");
-  const uint64_t step = mode != nullptr && std::string(mode) == "all" ? 1 : count / 150;
-  constexpr uint64_t kNumLast = 250;
+  const uint64_t step = mode != nullptr && std::string(mode) == "all" ? 1 : count / kSampleSize;
   int num_resource = 0;
   for (uint64_t number = 1; number <= count; number += number + kNumLast < count ? step : 1) {
     const ProgramResult result = RunWith("FAIL_ALLOCATION", std::to_string(number), words);
