@@ -19,6 +19,7 @@
 #include <sstream>
 #include <thread>
 
+#include "tests/program/background_program.h"
 #include "tests/program/program.h"
 
 namespace vllm::app {
@@ -436,8 +437,11 @@ int RunInNamespace(const std::string& script) {
 TEST_F(BatchJobProgramTest, AnInterruptedJobWhoseRowsWereAllRunningIsUnfinished) {
   const std::string model = CopyGuideModel(directory_ / "model", {.context = 100'000});
   const std::string input = Write("in.txt", "Once\nOne day\n");
-  const std::vector<std::string> words = {"-m", model, input, "-o", Path("out.jsonl"), "-n", "90000", "--ignore-eos"};
-  EXPECT_EQ(Kill(words, SIGINT, std::chrono::milliseconds(600)), 130);
+  BackgroundProgram batch(
+      {"batch", "-m", model, input, "-o", Path("out.jsonl"), "-n", "90000", "--ignore-eos", "--progress", "json"}, {});
+  ASSERT_TRUE(batch.WaitForError("\"total_rows\":2"));
+  batch.Signal(SIGINT);
+  EXPECT_EQ(batch.Wait().status, 130);
   const Json status = Json::parse(RunProgram({"batch", "status", Path("out.jsonl"), "--json"}).out);
   EXPECT_EQ(status["state"], "interrupted");
   EXPECT_EQ(status["rows"], 0);
