@@ -54,7 +54,7 @@ void BackgroundProgram::Signal(int signal_number) const {
 bool BackgroundProgram::ReadSome() {
   if (!out_.valid() && !err_.valid()) return false;
   pollfd fds[2] = {{out_.get(), POLLIN, 0}, {err_.get(), POLLIN, 0}};
-  if (poll(fds, 2, 60'000) <= 0) return false;
+  if (poll(fds, 2, kSilenceLimitMs) <= 0) return false;
   if (fds[0].revents != 0) ReadFrom(out_, result_.out);
   if (fds[1].revents != 0) ReadFrom(err_, result_.err);
   return true;

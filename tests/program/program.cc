@@ -179,7 +179,7 @@ ProgramResult RunProgram(const std::vector<std::string>& arguments, const Progra
     pollfd fds[3] = {{in_open && sent < options.input.size() ? in[1] : -1, POLLOUT, 0},
                      {out_open ? out[0] : -1, POLLIN, 0},
                      {err_open ? err[0] : -1, POLLIN, 0}};
-    if (poll(fds, 3, 60000) <= 0) {
+    if (poll(fds, 3, kSilenceLimitMs) <= 0) {
       kill(pid, SIGKILL);
       break;
     }

@@ -43,7 +43,14 @@ int ExitStatusOf(int wait_status);
 // Returns options with this standard input.
 ProgramOptions Input(const std::string& input);
 
-// Runs the program until it ends. Kills it if a minute passes without input or output.
+// Milliseconds without input or output after which a program counts as hanging. Sanitizers make it ten times slower.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kSilenceLimitMs = 600'000;
+#else
+constexpr int kSilenceLimitMs = 60'000;
+#endif
+
+// Runs the program until it ends. Kills it if kSilenceLimitMs pass without input or output.
 ProgramResult RunProgram(const std::vector<std::string>& arguments, const ProgramOptions& options = {});
 
 // Returns the directory of the shared trained model `name`, or an empty string if it does not exist.
