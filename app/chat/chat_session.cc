@@ -216,6 +216,12 @@ std::string ChatSession::BeginEdit(const StoredMessage& question) {
   return input.value_or(question.text);
 }
 
+bool ChatSession::CancelEdit() {
+  const int64_t parent = ParentOfNextQuestion();
+  next_parent_.reset();
+  return ParentOfNextQuestion() != parent;
+}
+
 std::optional<std::string> ChatSession::GoTo(int64_t id) {
   const StoredMessage& message = *tree_.Find(id);
   undone_.clear();

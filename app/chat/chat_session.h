@@ -134,6 +134,8 @@ class ChatSession {
   // Makes the next message another version of the n-th last question (1: the last one). Returns the text to edit, or
   // nullopt if there is no such question: the question's text or, if the preset made the question, what the user typed.
   std::optional<std::string> Edit(int64_t n);
+  // Makes the next message follow the current one again. Returns false if that was so already.
+  bool CancelEdit();
   // Goes to this message, which is in the tree. If it is a question, makes the next message another version of it and
   // returns its text, as Edit does.
   std::optional<std::string> GoTo(int64_t id);

@@ -108,8 +108,11 @@ void ChatOnTerminal(ChatSession& session, bool prints_stats, std::string draft) 
       note_done();
     });
   }
+  const auto cancel_edit = [&session] {
+    if (session.CancelEdit()) PrintNote("[the question is not replaced]");
+  };
   try {
-    while (const std::optional<std::string> line = editor.ReadLine(">>> ", draft)) {
+    while (const std::optional<std::string> line = editor.ReadLine(">>> ", draft, cancel_edit)) {
       SlashResult result = TakeLine(*line, session, prints_stats);
       if (result.quits) {
         session.SetDraft("");

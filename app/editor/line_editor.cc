@@ -148,7 +148,9 @@ void LineEditor::SetBracketedPaste(bool on) {
   WriteToTerminal(on ? "\x1b[?2004h" : "\x1b[?2004l");
 }
 
-std::optional<std::string> LineEditor::ReadLine(const std::string& prompt, const std::string& draft) {
+std::optional<std::string> LineEditor::ReadLine(const std::string& prompt, const std::string& draft,
+                                                std::function<void()> on_interrupt) {
+  on_interrupt_ = std::move(on_interrupt);
   unfinished_line_.clear();
   last_interrupt_.reset();
   Begin(prompt);
@@ -351,6 +353,7 @@ void LineEditor::HandleInterrupt() {
       PrintNote("[cleared; the Up key brings it back]");
     }
   }
+  if (on_interrupt_) on_interrupt_();
   Begin(prompt_);
   g_readline.must_draw = true;
 }

@@ -36,7 +36,9 @@ class LineEditor {
   // Returns nullopt at the end of input (Ctrl-D on an empty draft). Ctrl-C moves the draft to the history. On an empty
   // draft it prints how to quit, and again within a second throws Interrupted, as do SIGTERM, SIGHUP and the loss of
   // the terminal; throws what the callback of a watch throws. Restores the terminal's previous modes in all cases.
-  std::optional<std::string> ReadLine(const std::string& prompt, const std::string& draft = "");
+  // Calls `on_interrupt`, which may print whole lines, after each Ctrl-C that does not throw.
+  std::optional<std::string> ReadLine(const std::string& prompt, const std::string& draft = "",
+                                      std::function<void()> on_interrupt = nullptr);
   // Returns the draft at the time when the last ReadLine threw.
   const std::string& unfinished_line() const { return unfinished_line_; }
 
@@ -113,7 +115,8 @@ class LineEditor {
   int num_columns_ = 80;
   size_t first_row_ = 0;  // of a draft that is taller than the screen
   bool told_about_history_ = false;
-  int num_escapes_ = 0;                                                  // consecutive ESC keys
+  int num_escapes_ = 0;  // consecutive ESC keys
+  std::function<void()> on_interrupt_;
   std::optional<std::chrono::steady_clock::time_point> last_interrupt_;  // the last Ctrl-C on an empty draft
 };
 

@@ -225,6 +225,34 @@ TEST_F(ChatCommandsTest, TreeIsShownAndAMessageChosen) {
   EXPECT_EQ(question["parent"], before["messages"][2]["id"]);  // the first of the two answers
 }
 
+TEST_F(ChatCommandsTest, ControlCCancelsAnEdit) {
+  Chat("edit", "first\nsecond\n");
+  const Json before = Show("edit");
+  PtyProgram chat({"chat", "-c", "-m", model_, "-n", "12", "--ignore-eos", "--seed", "5"}, As("edit").environment);
+  ASSERT_TRUE(chat.WaitFor(">>> second")) << chat.output();
+  ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
+  chat.Send("/edit 2\r");
+  ASSERT_TRUE(chat.WaitFor(">>> first")) << chat.output();
+  chat.Send("\x03");
+  ASSERT_TRUE(chat.WaitFor("[the question is not replaced]")) << chat.output();
+  ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
+  chat.Send("draft");
+  ASSERT_TRUE(chat.WaitFor("draft")) << chat.output();
+  chat.Send("\x03");
+  ASSERT_TRUE(chat.WaitFor(">>> ")) << chat.output();
+  chat.Send("third\r");
+  ASSERT_TRUE(chat.WaitFor("[cut off after 12 tokens")) << chat.output();
+  chat.Send("\x04");
+  EXPECT_EQ(chat.WaitForExit(), 0);
+  const std::string note = "[the question is not replaced]";
+  EXPECT_EQ(chat.output().find(note), chat.output().rfind(note)) << chat.output();
+  const Json after = Show("edit");
+  ASSERT_EQ(after["messages"].size(), before["messages"].size() + 2);
+  const Json& question = after["messages"][after["messages"].size() - 2];
+  EXPECT_EQ(question["text"], "third");
+  EXPECT_EQ(question["parent"], before["current_message"]);
+}
+
 TEST_F(ChatCommandsTest, ConversationIsChosenFromAListAndAnotherDeleted) {
   Chat("pick", "about elephants\n/new\nabout zebras\n/new\nabout lions\n");
   PtyProgram chat({"chat", "--resume", "-m", model_}, As("pick").environment);
