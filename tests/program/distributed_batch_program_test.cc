@@ -86,6 +86,10 @@ class DistributedBatchProgramTest : public testing::Test {
     std::vector<std::string> words =
         Words(launcher, {"-np", std::to_string(num_ranks), VLLMCLI_BINARY, "batch", "-m", GuideModel()});
     words.insert(words.end(), batch_words.begin(), batch_words.end());
+    return Launch(words, input);
+  }
+  // Runs a launcher with these arguments.
+  static ProgramResult Launch(std::vector<std::string> words, const std::string& input = "") {
     ProgramOptions options = Input(input);
     options.environment = {{"ASAN_OPTIONS", "detect_leaks=0"}};  // Open MPI leaks memory
     options.program = words.front();
@@ -254,10 +258,7 @@ TEST_F(DistributedBatchProgramTest, RankWithOtherSettingsIsRejected) {
   const std::vector<std::string> other = {":",  "-np",        "1",   VLLMCLI_BINARY, "batch",
                                           "-m", GuideModel(), input, "--seed",       "7"};
   words.insert(words.end(), other.begin(), other.end());
-  ProgramOptions options;
-  options.program = words.front();
-  words.erase(words.begin());
-  const ProgramResult result = RunProgram(words, options);
+  const ProgramResult result = Launch(words);
   EXPECT_EQ(result.status, 2) << result.err;
   EXPECT_NE(result.err.find("would give other answers: seed is not set on rank 0 and 7 there"), std::string::npos)
       << result.err;

@@ -49,6 +49,8 @@ constexpr int kSilenceLimitMs = 600'000;
 #else
 constexpr int kSilenceLimitMs = 60'000;
 #endif
+// How long a PtyProgram is waited for.
+constexpr std::chrono::milliseconds kWaitLimit(2 * kSilenceLimitMs);
 
 // Runs the program until it ends. Kills it if kSilenceLimitMs pass without input or output.
 ProgramResult RunProgram(const std::vector<std::string>& arguments, const ProgramOptions& options = {});
@@ -100,19 +102,19 @@ class PtyProgram {
   // Sends keys of any length and reads the output meanwhile. Enter is "\r".
   void Send(const std::string& keys);
   // Reads until the output after the previous match contains `text`. Returns false if it does not within `limit`.
-  bool WaitFor(const std::string& text, std::chrono::milliseconds limit = std::chrono::seconds(120));
+  bool WaitFor(const std::string& text, std::chrono::milliseconds limit = kWaitLimit);
   // Reads until `is_shown` returns true for the screen. Returns false if it does not within `limit`.
   bool WaitForScreen(const std::function<bool(const TerminalEmulator&)>& is_shown,
-                     std::chrono::milliseconds limit = std::chrono::seconds(120));
+                     std::chrono::milliseconds limit = kWaitLimit);
   // Waits until TerminalEmulator::Screen() is `screen`.
-  bool WaitForScreen(const std::string& screen, std::chrono::milliseconds limit = std::chrono::seconds(120));
+  bool WaitForScreen(const std::string& screen, std::chrono::milliseconds limit = kWaitLimit);
   // Changes the size of the terminal, which sends SIGWINCH to the program.
   void Resize(int num_rows, int num_columns);
   // Waits until the program ends. Returns its exit status, 128 + signal number if a signal ended it, or -1 if it has
   // not ended within `limit`.
-  int WaitForExit(std::chrono::milliseconds limit = std::chrono::seconds(120));
+  int WaitForExit(std::chrono::milliseconds limit = kWaitLimit);
   // Waits until a signal has stopped the program. Returns false if the program ends first or `limit` expires.
-  bool WaitForStop(std::chrono::milliseconds limit = std::chrono::seconds(120));
+  bool WaitForStop(std::chrono::milliseconds limit = kWaitLimit);
   // Closes the terminal's other side, as if the terminal emulator had been killed. Its modes can no longer be read.
   void CloseTerminal();
   const std::string& output() const { return output_; }

@@ -351,6 +351,10 @@ TEST_F(UnusableFilesTest, RunWithTooFewDescriptorsExitsWithTheCause) {
   for (int limit = kFirstLimit; limit < 40 && !has_succeeded; ++limit) {
     const ProgramResult result =
         RunLimited("-n " + std::to_string(limit), {"complete", "-m", model_, "-n", "1", "-t", "0", "Once"});
+#if defined(__SANITIZE_ADDRESS__)
+    // The program opened other files before UBSan needed a pipe.
+    if (result.err.find("object has invalid vptr") != std::string::npos) continue;
+#endif
     has_succeeded = result.status == 0;
     EXPECT_TRUE(has_succeeded || result.status == 3 || result.status == 4) << limit << ": " << result.status;
     EXPECT_EQ(has_succeeded, result.err.empty()) << limit << result.err;
