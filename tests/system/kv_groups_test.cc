@@ -184,7 +184,7 @@ TEST_P(KVGroupsTest, BlocksOutsideTheWindowsAreNeverRead) {
 
 TEST_P(KVGroupsTest, TwoRanksInBFloat16MatchWholeSequences) {
   requests_.resize(std::min<size_t>(requests_.size(), 12));
-  MakeBase({.max_num_seqs = 1, .prefix_caching = false, .ranks = 2, .dtype = kernels::DType::kBFloat16});
+  MakeBase({.max_num_seqs = 1, .prefix_caching = false, .dtype = kernels::DType::kBFloat16});
   ExpectBase({.max_num_batched_tokens = 64,
               .num_blocks = GetParam().tiny_pool,
               .ranks = 2,

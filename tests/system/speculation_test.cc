@@ -125,8 +125,8 @@ TEST_F(SpeculationTest, RightDraftsAreAllAccepted) {
   EXPECT_GT(stats.Total().num_accepted_tokens * 10, stats.Total().num_draft_tokens * 8);
 }
 
-TEST_F(SpeculationTest, DraftsDoNotChangeResultsOfTwoRanks) {
-  RunBase(MakeConfig(GuideDirectory(), {.max_num_seqs = 1, .ranks = 2}));
+TEST_F(SpeculationTest, DraftsOnTwoRanksDoNotChangeResults) {
+  RunBase(MakeConfig(GuideDirectory(), {.max_num_seqs = 1}));
   for (const DraftKind kind : {DraftKind::kRight, DraftKind::kRandom, DraftKind::kMixed}) {
     ExpectBase(MakeConfig(GuideDirectory(), {.max_num_seqs = 64, .ranks = 2, .speculative = VerifyAll(5)}), kind);
     ExpectBase(MakeConfig(GuideDirectory(), {.max_num_seqs = 7,
