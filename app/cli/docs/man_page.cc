@@ -114,8 +114,8 @@ commands, their arguments and, after @, the names of files; @FILE in a message p
 Esc on an empty line changes the last question.
 .PP
 Ctrl\-C stops an answer and keeps the text so far. At the prompt, Ctrl\-C clears the message, which the Up key brings
-back, or, if the line is empty, shows how to quit; Ctrl\-C again within a second quits. Ctrl\-D on an empty line quits.
-Ctrl\-Z suspends the program.
+back, or, if the line is empty, shows how to quit; it also cancels /edit. Ctrl\-C again within a second quits. Ctrl\-D on an
+empty line quits. Ctrl\-Z suspends the program.
 .PP
 When the context is full, the oldest turns are left out of the prompt, so that the other turns fill at most half of the
 space that the system message and the new message leave. The system message is kept. The chat says how many turns it has
